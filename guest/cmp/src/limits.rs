@@ -1,0 +1,43 @@
+//! Every bound on what a peer can make this crate do, with the reason for the number.
+
+/// The longest message that is decoded, in octets. Real messages with post-quantum
+/// chains stay below 100 KiB; OpenSSL's client stops at 100 KiB.
+pub const MESSAGE: usize = 1 << 20;
+
+/// The longest transactionID, nonce or key identifier, in octets. RFC 9483 asks for
+/// 16 octets and peers send up to 64.
+pub const IDENTIFIER: usize = 128;
+
+/// Elements of any SEQUENCE OF or SET OF. The longest seen in the field are extraCerts
+/// with some ten certificates.
+pub const ELEMENTS: usize = 256;
+
+/// Relative distinguished names in a Name.
+pub const RDNS: usize = 64;
+
+/// Iterations of a password-based one-way function that are carried out. OpenSSL
+/// accepts up to 100 000; without a cap 2³¹ − 1 keep a core busy for minutes.
+pub const ITERATIONS: u32 = 100_000;
+
+/// Fewest iterations that are accepted: RFC 9810, 5.1.3.1 demands at least 100.
+pub const MIN_ITERATIONS: u32 = 100;
+
+/// The longest salt of a MAC, in octets.
+pub const SALT: usize = 128;
+
+/// Certificates that are considered while a path is built.
+pub const PATH_CANDIDATES: usize = 64;
+
+/// Certificates in a path, the trust anchor included.
+pub const PATH_LENGTH: usize = 10;
+
+/// Signatures that are verified while one path is sought. Cross-certified loops
+/// would otherwise make the search explode.
+pub const PATH_SIGNATURES: usize = 100;
+
+/// The largest RSA modulus that is used, in bits.
+pub const RSA_MODULUS_BITS: usize = 8192;
+
+/// The smallest RSA modulus that is believed, in bits. RFC 9481, 7.1 counts less than
+/// 2048 as too weak.
+pub const RSA_MODULUS_MIN_BITS: usize = 2048;

@@ -1,0 +1,446 @@
+//! Certificate paths (RFC 5280, 6): from a certificate over candidates to a trust
+//! anchor.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::der::{Reader, tag};
+use crate::limits;
+use crate::name::{GeneralName, Name};
+use crate::oid;
+use crate::protection::{SignatureAlgorithm, SignatureVerifier};
+use crate::time::Time;
+use crate::x509::{Certificate, general_names};
+
+/// Why there is no path. The most telling of the attempts is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathError {
+    /// No trust anchor was given.
+    NoAnchors,
+    /// Nothing among the certificates at hand issued this subject's certificate.
+    NoIssuer {
+        /// Whose certificate it is.
+        subject: alloc::string::String,
+        /// Who issued it.
+        issuer: alloc::string::String,
+    },
+    /// A certificate is not valid yet or no longer.
+    Validity {
+        /// Whose certificate it is.
+        subject: alloc::string::String,
+        /// When it is valid, in words.
+        span: alloc::string::String,
+    },
+    /// A certificate breaks a rule of RFC 5280.
+    Rule {
+        /// Whose certificate it is.
+        subject: alloc::string::String,
+        /// The rule.
+        rule: &'static str,
+    },
+    /// The search went beyond a bound of [`crate::limits`].
+    TooMuch(&'static str),
+}
+
+impl PathError {
+    fn rule(certificate: &Certificate<'_>, rule: &'static str) -> Self {
+        Self::Rule {
+            subject: alloc::format!("{}", certificate.subject),
+            rule,
+        }
+    }
+
+    /// A higher rank says more about what went wrong.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::NoAnchors | Self::NoIssuer { .. } => 0,
+            Self::Rule { .. } => 1,
+            Self::Validity { .. } => 2,
+            Self::TooMuch(_) => 3,
+        }
+    }
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAnchors => f.write_str("there is no trusted certificate to compare with"),
+            Self::NoIssuer { subject, issuer } => write!(
+                f,
+                "no certificate at hand issued that of '{subject}' (issuer '{issuer}')"
+            ),
+            Self::Validity { subject, span } => write!(f, "the certificate of '{subject}' {span}"),
+            Self::Rule { subject, rule } => write!(f, "the certificate of '{subject}': {rule}"),
+            Self::TooMuch(what) => write!(f, "too many {what} on the way to a trust anchor"),
+        }
+    }
+}
+
+impl core::error::Error for PathError {}
+
+/// Seeks a path from `leaf` to one of `anchors` at time `now`, over `candidates` in any
+/// order. Returns it leaf first, the anchor last. Candidates that cannot be read or do
+/// not fit are passed over.
+///
+/// An anchor is trusted as it is: only its validity is judged, not its signature. A
+/// `leaf` that is itself an anchor is a path of one.
+pub fn build<'a>(
+    leaf: &Certificate<'a>,
+    candidates: &[Certificate<'a>],
+    anchors: &[Certificate<'a>],
+    now: Time,
+    verifier: &dyn SignatureVerifier,
+) -> Result<Vec<Certificate<'a>>, PathError> {
+    if anchors.is_empty() {
+        return Err(PathError::NoAnchors);
+    }
+    if candidates.len() > limits::PATH_CANDIDATES {
+        return Err(PathError::TooMuch("candidates"));
+    }
+    check_leaf(leaf, now)?;
+    let mut search = Search {
+        candidates,
+        anchors,
+        now,
+        verifier,
+        signatures: 0,
+        path: alloc::vec![leaf.clone()],
+    };
+    if anchors.iter().any(|anchor| anchor.raw == leaf.raw) {
+        return Ok(search.path);
+    }
+    search.extend()?;
+    Ok(search.path)
+}
+
+struct Search<'s, 'a> {
+    candidates: &'s [Certificate<'a>],
+    anchors: &'s [Certificate<'a>],
+    now: Time,
+    verifier: &'s dyn SignatureVerifier,
+    signatures: usize,
+    path: Vec<Certificate<'a>>,
+}
+
+impl<'a> Search<'_, 'a> {
+    /// Completes the path from its last certificate on, depth first, anchors first.
+    fn extend(&mut self) -> Result<(), PathError> {
+        let Some(last) = self.path.last().cloned() else {
+            return Err(PathError::TooMuch("steps back"));
+        };
+        let mut best = PathError::NoIssuer {
+            subject: alloc::format!("{}", last.subject),
+            issuer: alloc::format!("{}", last.issuer),
+        };
+        let (anchors, candidates) = (self.anchors, self.candidates);
+        let sources = anchors
+            .iter()
+            .map(|c| (c, true))
+            .chain(candidates.iter().map(|c| (c, false)));
+        for (issuer, is_anchor) in sources {
+            if !may_have_issued(issuer, &last) || self.path.iter().any(|c| c.raw == issuer.raw) {
+                continue;
+            }
+            let step = self.step(&last, issuer, is_anchor);
+            match step {
+                Ok(()) => return Ok(()),
+                Err(stop @ PathError::TooMuch(_)) => return Err(stop),
+                Err(other) if other.rank() > best.rank() => best = other,
+                Err(_) => {}
+            }
+        }
+        Err(best)
+    }
+
+    fn step(
+        &mut self,
+        last: &Certificate<'a>,
+        issuer: &Certificate<'a>,
+        is_anchor: bool,
+    ) -> Result<(), PathError> {
+        if self.path.len() + 1 > limits::PATH_LENGTH {
+            return Err(PathError::TooMuch("certificates"));
+        }
+        check_validity(issuer, self.now)?;
+        if !is_anchor {
+            check_critical(issuer)?;
+        }
+        self.check_issuer(issuer, is_anchor)?;
+        self.signatures += 1;
+        if self.signatures > limits::PATH_SIGNATURES {
+            return Err(PathError::TooMuch("signatures"));
+        }
+        let algorithm = SignatureAlgorithm::from_identifier(&last.signature_algorithm)
+            .map_err(|_| PathError::rule(last, "its signature algorithm is not accepted"))?;
+        if !self
+            .verifier
+            .is_valid(algorithm, &issuer.public_key, last.tbs, last.signature)
+        {
+            return Err(PathError::rule(
+                last,
+                "its signature does not fit its issuer's key",
+            ));
+        }
+        self.path.push(issuer.clone());
+        if is_anchor {
+            return Ok(());
+        }
+        self.extend().inspect_err(|_| {
+            self.path.pop();
+        })
+    }
+
+    /// What RFC 5280, 6.1.4 asks of a certificate that issued the path so far.
+    fn check_issuer(&self, issuer: &Certificate<'a>, is_anchor: bool) -> Result<(), PathError> {
+        match basic_constraints(issuer) {
+            Some((true, path_length)) => {
+                // Self-issued certificates do not count (RFC 5280, 6.1.4 (l)).
+                let below = self
+                    .path
+                    .iter()
+                    .skip(1)
+                    .filter(|certificate| !certificate.is_self_issued());
+                if path_length.is_some_and(|most| below.count() as u64 > most) {
+                    return Err(PathError::rule(issuer, "its pathLenConstraint is exceeded"));
+                }
+            }
+            // An anchor of version 1 has no extensions and is trusted by configuration.
+            None if is_anchor && issuer.extensions.is_empty() => {}
+            _ => {
+                return Err(PathError::rule(
+                    issuer,
+                    "it is not that of a CA (basicConstraints)",
+                ));
+            }
+        }
+        if key_usage(issuer).is_some_and(|usage| usage & KEY_CERT_SIGN == 0) {
+            return Err(PathError::rule(issuer, "its keyUsage lacks keyCertSign"));
+        }
+        if let Some(constraints) = issuer.extension(oid::NAME_CONSTRAINTS) {
+            for certificate in &self.path {
+                if !names_permitted(constraints.value, certificate) {
+                    return Err(PathError::rule(
+                        certificate,
+                        "its name is outside the nameConstraints of its issuers",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn may_have_issued(issuer: &Certificate<'_>, subject: &Certificate<'_>) -> bool {
+    let identifiers_fit = match (
+        subject.authority_key_identifier(),
+        issuer.subject_key_identifier(),
+    ) {
+        (Some(wanted), Some(held)) => wanted == held,
+        _ => true,
+    };
+    identifiers_fit && subject.issuer.matches(&issuer.subject)
+}
+
+fn check_leaf(leaf: &Certificate<'_>, now: Time) -> Result<(), PathError> {
+    check_validity(leaf, now)?;
+    check_critical(leaf)
+}
+
+fn check_validity(certificate: &Certificate<'_>, now: Time) -> Result<(), PathError> {
+    let span = if now < certificate.not_before {
+        alloc::format!(
+            "is valid only from {} on (now: {})",
+            certificate.not_before.rfc3339(),
+            now.rfc3339()
+        )
+    } else if now > certificate.not_after {
+        alloc::format!(
+            "expired at {} (now: {})",
+            certificate.not_after.rfc3339(),
+            now.rfc3339()
+        )
+    } else {
+        return Ok(());
+    };
+    Err(PathError::Validity {
+        subject: alloc::format!("{}", certificate.subject),
+        span,
+    })
+}
+
+/// A critical extension that is not understood makes a certificate unusable
+/// (RFC 5280, 4.2).
+fn check_critical(certificate: &Certificate<'_>) -> Result<(), PathError> {
+    let understood = [
+        oid::KEY_USAGE,
+        oid::BASIC_CONSTRAINTS,
+        oid::NAME_CONSTRAINTS,
+        oid::SUBJECT_ALT_NAME,
+        oid::EXTENDED_KEY_USAGE,
+        // Policies restrict nothing as long as none is asked for (RFC 5280, 6.1.1 (c)).
+        oid::CERTIFICATE_POLICIES,
+        // Revocation is not judged here.
+        oid::CRL_DISTRIBUTION_POINTS,
+    ];
+    let unknown = certificate
+        .extensions
+        .iter()
+        .any(|extension| extension.critical && !understood.contains(&extension.oid));
+    if unknown {
+        return Err(PathError::rule(
+            certificate,
+            "it has a critical extension of unknown meaning",
+        ));
+    }
+    Ok(())
+}
+
+/// digitalSignature of KeyUsage, as the first bit of the first octet.
+const DIGITAL_SIGNATURE: u8 = 0x80;
+/// keyCertSign of KeyUsage: bit 5.
+const KEY_CERT_SIGN: u8 = 0x04;
+
+/// The first eight bits of keyUsage (RFC 5280, 4.2.1.3).
+fn key_usage(certificate: &Certificate<'_>) -> Option<u8> {
+    let extension = certificate.extension(oid::KEY_USAGE)?;
+    let bits = Reader::new(extension.value)
+        .element(tag::BIT_STRING, "a BIT STRING")
+        .ok();
+    // A keyUsage that cannot be read allows nothing.
+    Some(
+        bits.and_then(|bits| bits.bits().ok())
+            .and_then(|(_, bits)| bits.first().copied())
+            .unwrap_or(0),
+    )
+}
+
+/// Whether the key may sign messages: keyUsage is absent or has digitalSignature
+/// (RFC 9483, 3.2).
+pub fn may_sign_messages(certificate: &Certificate<'_>) -> bool {
+    key_usage(certificate).is_none_or(|usage| usage & DIGITAL_SIGNATURE != 0)
+}
+
+/// cA and pathLenConstraint of basicConstraints (RFC 5280, 4.2.1.9).
+fn basic_constraints(certificate: &Certificate<'_>) -> Option<(bool, Option<u64>)> {
+    let extension = certificate.extension(oid::BASIC_CONSTRAINTS)?;
+    let mut fields = Reader::new(extension.value).sequence().ok()?;
+    let is_ca = match fields.peek() {
+        Some(tag::BOOLEAN) => fields.boolean().ok()?,
+        _ => false,
+    };
+    let path_length = match fields.is_empty() {
+        true => None,
+        false => Some(u64::try_from(fields.integer().ok()?).ok()?),
+    };
+    Some((is_ca, path_length))
+}
+
+/// Whether every name of the certificate is allowed (RFC 5280, 4.2.1.10). A constraint
+/// on a kind of name that is not understood, or cannot be read, forbids.
+fn names_permitted(constraints: &[u8], certificate: &Certificate<'_>) -> bool {
+    let Ok((permitted, excluded)) = read_constraints(constraints) else {
+        return false;
+    };
+    let mut names = Vec::new();
+    if !certificate.subject.is_null() {
+        names.push(GeneralName::Directory(certificate.subject.clone()));
+    }
+    if let Some(san) = certificate.extension(oid::SUBJECT_ALT_NAME) {
+        let Ok(others) = general_names(san.value) else {
+            return false;
+        };
+        names.extend(others);
+    }
+    names.iter().all(|name| {
+        let of_its_kind = || {
+            permitted
+                .iter()
+                .filter(|base| kind_of(base) == kind_of(name))
+        };
+        let allowed = of_its_kind().next().is_none()
+            || of_its_kind().any(|base| falls_under(name, base) == Some(true));
+        let forbidden = excluded
+            .iter()
+            .filter(|base| kind_of(base) == kind_of(name))
+            .any(|base| falls_under(name, base) != Some(false));
+        allowed && !forbidden
+    })
+}
+
+type Subtrees<'a> = Vec<GeneralName<'a>>;
+
+fn read_constraints(value: &[u8]) -> crate::error::Result<(Subtrees<'_>, Subtrees<'_>)> {
+    let mut reader = Reader::new(value);
+    let mut fields = reader.sequence()?;
+    let mut subtrees = |number| -> crate::error::Result<Subtrees<'_>> {
+        let Some(element) = fields.optional(tag::constructed(number))? else {
+            return Ok(Vec::new());
+        };
+        element
+            .contents()
+            .collect(|reader| GeneralName::read(&mut reader.sequence()?))
+    };
+    Ok((subtrees(0)?, subtrees(1)?))
+}
+
+fn kind_of(name: &GeneralName<'_>) -> u8 {
+    match name {
+        GeneralName::Directory(_) => 4,
+        GeneralName::Other(der) => der.first().map_or(0xff, |tag| tag & 0x1f),
+    }
+}
+
+/// Whether a name lies in a subtree; none where its kind is not understood.
+fn falls_under(name: &GeneralName<'_>, base: &GeneralName<'_>) -> Option<bool> {
+    let (name, base) = match (name, base) {
+        (GeneralName::Directory(name), GeneralName::Directory(base)) => {
+            return Some(Name::is_within(name, base));
+        }
+        (GeneralName::Other(name), GeneralName::Other(base)) => {
+            (Reader::new(name).any().ok()?, Reader::new(base).any().ok()?)
+        }
+        _ => return None,
+    };
+    let text = |octets: &[u8]| {
+        core::str::from_utf8(octets)
+            .ok()
+            .map(str::to_ascii_lowercase)
+    };
+    match name.tag {
+        0x82 => Some(host_within(&text(name.value)?, &text(base.value)?)),
+        0x81 => {
+            let (name, base) = (text(name.value)?, text(base.value)?);
+            if base.contains('@') {
+                return Some(name == base);
+            }
+            let host = name.rsplit_once('@')?.1;
+            Some(if base.starts_with('.') {
+                host.ends_with(&base)
+            } else {
+                host == base
+            })
+        }
+        0x87 => {
+            let (address, mask) = base.value.split_at_checked(name.value.len())?;
+            if mask.len() != address.len() {
+                return None;
+            }
+            let inside = name
+                .value
+                .iter()
+                .zip(address.iter().zip(mask))
+                .all(|(octet, (address, mask))| octet & mask == address & mask);
+            Some(inside)
+        }
+        _ => None,
+    }
+}
+
+fn host_within(host: &str, base: &str) -> bool {
+    base.is_empty()
+        || host == base
+        || host
+            .strip_suffix(base)
+            .is_some_and(|rest| base.starts_with('.') || rest.ends_with('.'))
+}

@@ -1,0 +1,223 @@
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::{Hash, MacAlgorithm, SignatureAlgorithm, SignatureVerifier, Unsupported};
+use crate::message::PkiMessage;
+use crate::path::{self, PathError};
+use crate::time::Time;
+use crate::x509::Certificate;
+
+/// How a message says that it is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProtectionKind {
+    /// Neither algorithm nor bits.
+    None,
+    /// By a shared secret.
+    Mac,
+    /// By a signature.
+    Signature,
+    /// By an algorithm that is not known.
+    Unknown,
+}
+
+/// Tells the kind of protection from the header.
+pub fn protection_kind(message: &PkiMessage<'_>) -> ProtectionKind {
+    match &message.header.protection_alg {
+        None if message.protection.is_none() => ProtectionKind::None,
+        Some(algorithm) if MacAlgorithm::is_mac(algorithm) => ProtectionKind::Mac,
+        Some(algorithm) if SignatureAlgorithm::from_identifier(algorithm).is_ok() => {
+            ProtectionKind::Signature
+        }
+        _ => ProtectionKind::Unknown,
+    }
+}
+
+/// Why a message is not to be believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProtectionError {
+    /// It carries no protection.
+    Unprotected,
+    /// protectionAlg without bits, or bits without protectionAlg (RFC 9810, 5.1.3).
+    Incomplete,
+    /// The algorithm or its parameters are not accepted.
+    Unsupported(Unsupported),
+    /// The MAC does not fit: another secret, or a changed message.
+    WrongMac,
+    /// No certificate at hand can be that of the sender.
+    NoSignerCertificate {
+        /// The sender in the header.
+        sender: String,
+    },
+    /// The signature does not fit the sender's certificate: a changed message, or another key.
+    WrongSignature {
+        /// The sender in the header.
+        sender: String,
+    },
+    /// The signer's certificate cannot be traced to a trust anchor.
+    Untrusted(PathError),
+    /// The signer's key is not for signing messages (RFC 9483, 3.2).
+    KeyUsage {
+        /// The subject of the certificate.
+        subject: String,
+    },
+}
+
+impl fmt::Display for ProtectionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unprotected => f.write_str("the message is not protected"),
+            Self::Incomplete => {
+                f.write_str("the message has one of protectionAlg and protection without the other")
+            }
+            Self::Unsupported(why) => why.fmt(f),
+            Self::WrongMac => f.write_str("the MAC does not fit the shared secret"),
+            Self::NoSignerCertificate { sender } => {
+                write!(
+                    f,
+                    "the message brings no certificate of its sender '{sender}'"
+                )
+            }
+            Self::WrongSignature { sender } => {
+                write!(
+                    f,
+                    "the signature does not fit the certificate of its sender '{sender}'"
+                )
+            }
+            Self::Untrusted(why) => write!(f, "the signer is not trusted: {why}"),
+            Self::KeyUsage { subject } => write!(
+                f,
+                "the signer's certificate ('{subject}') is not for signing: \
+                 its keyUsage lacks digitalSignature"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for ProtectionError {}
+
+/// Checks protection by a MAC. `compute` returns the MAC under an algorithm over some
+/// octets; it runs wherever the secret is kept.
+pub fn verify_mac<E: From<ProtectionError>>(
+    message: &PkiMessage<'_>,
+    compute: impl FnOnce(&MacAlgorithm<'_>, &[u8]) -> Result<Vec<u8>, E>,
+) -> Result<(), E> {
+    let (Some(algorithm), Some(bits)) = (&message.header.protection_alg, message.protection) else {
+        return Err(missing(message).into());
+    };
+    let algorithm =
+        MacAlgorithm::from_identifier(algorithm).map_err(ProtectionError::Unsupported)?;
+    let expected = compute(&algorithm, &message.protected_part())?;
+    if super::constant_time_eq(&expected, bits) {
+        Ok(())
+    } else {
+        Err(ProtectionError::WrongMac.into())
+    }
+}
+
+/// What the signer of a message is compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct Anchors<'s, 'a> {
+    /// Certificates that are trusted to issue signers' certificates, or to sign.
+    pub trusted: &'s [Certificate<'a>],
+    /// Certificates that help to find a path and are trusted for nothing: those of the
+    /// configuration, and the signer of an earlier message of the same transaction.
+    pub untrusted: &'s [Certificate<'a>],
+    /// The time of the judgement.
+    pub now: Time,
+}
+
+/// Who signed a message: the certificate and its path, leaf first.
+#[derive(Clone, Debug)]
+pub struct Signer<'a> {
+    /// From the signer's certificate to the anchor.
+    pub path: Vec<Certificate<'a>>,
+}
+
+/// Checks protection by a signature (RFC 9483, 3.2, 3.3 and 3.5): the signer is found by
+/// name and key identifier among extraCerts in any order and among the certificates at
+/// hand, must be traceable to an anchor, and must be allowed to sign.
+pub fn verify_signature<'a>(
+    message: &PkiMessage<'a>,
+    anchors: Anchors<'_, 'a>,
+    verifier: &dyn SignatureVerifier,
+) -> Result<Signer<'a>, ProtectionError> {
+    let (Some(algorithm), Some(bits)) = (&message.header.protection_alg, message.protection) else {
+        return Err(missing(message));
+    };
+    let algorithm =
+        SignatureAlgorithm::from_identifier(algorithm).map_err(ProtectionError::Unsupported)?;
+    // One that cannot be read is not the one: the message may still be good.
+    let mut candidates: Vec<Certificate<'a>> = message
+        .extra_certs
+        .iter()
+        .filter_map(|der| Certificate::from_der(der).ok())
+        .collect();
+    candidates.extend_from_slice(anchors.untrusted);
+    candidates.truncate(crate::limits::PATH_CANDIDATES);
+
+    let sender = alloc::format!("{}", message.header.sender);
+    let protected = message.protected_part();
+    let mut failure = ProtectionError::NoSignerCertificate {
+        sender: sender.clone(),
+    };
+    let possible = candidates.iter().chain(anchors.trusted);
+    for certificate in possible.filter(|certificate| may_be_sender(message, certificate)) {
+        if !verifier.is_valid(algorithm, &certificate.public_key, &protected, bits) {
+            if matches!(failure, ProtectionError::NoSignerCertificate { .. }) {
+                failure = ProtectionError::WrongSignature {
+                    sender: sender.clone(),
+                };
+            }
+            continue;
+        }
+        match path::build(
+            certificate,
+            &candidates,
+            anchors.trusted,
+            anchors.now,
+            verifier,
+        ) {
+            Ok(path) if path::may_sign_messages(certificate) => return Ok(Signer { path }),
+            Ok(_) => {
+                let subject = alloc::format!("{}", certificate.subject);
+                failure = ProtectionError::KeyUsage { subject };
+            }
+            Err(why) => failure = ProtectionError::Untrusted(why),
+        }
+    }
+    Err(failure)
+}
+
+fn missing(message: &PkiMessage<'_>) -> ProtectionError {
+    match (&message.header.protection_alg, message.protection) {
+        (None, None) => ProtectionError::Unprotected,
+        _ => ProtectionError::Incomplete,
+    }
+}
+
+/// Whether a certificate can be that of the sender: subject and, where both sides name
+/// one, key identifier agree (RFC 9483, 3.1). A NULL-DN is identified by senderKID alone.
+fn may_be_sender(message: &PkiMessage<'_>, certificate: &Certificate<'_>) -> bool {
+    let header = &message.header;
+    let identifier_fits = match (header.sender_kid, certificate.subject_key_identifier()) {
+        (Some(wanted), Some(held)) => wanted == held,
+        _ => true,
+    };
+    let name_fits = match header.sender.directory() {
+        Some(name) if name.is_null() => header.sender_kid.is_some(),
+        Some(name) => {
+            name.matches(&certificate.subject) || name.matches_reversed(&certificate.subject)
+        }
+        None => false,
+    };
+    identifier_fits && name_fits
+}
+
+/// certHash of certConf (RFC 9810, 5.3.18): with the hash of the certificate's signature
+/// algorithm.
+pub fn cert_hash(certificate: &Certificate<'_>) -> Result<Vec<u8>, Unsupported> {
+    let algorithm = SignatureAlgorithm::from_identifier(&certificate.signature_algorithm)?;
+    Ok(Hash::digest(algorithm.hash(), certificate.raw))
+}

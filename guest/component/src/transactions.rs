@@ -1,0 +1,200 @@
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use abide_enroll as enroll;
+
+use crate::Component;
+use crate::bindings::exports::abide::cmp::transactions as wit;
+use crate::host::Imports;
+
+impl wit::Guest for Component {
+    fn begin(enrollment: wit::Enrollment) -> Result<wit::Progress, wit::TransactionError> {
+        enroll::begin(&Imports, &from_enrollment(enrollment))
+            .map(to_progress)
+            .map_err(to_error)
+    }
+
+    fn resume(enrollment: wit::Enrollment) -> Result<wit::Progress, wit::TransactionError> {
+        enroll::resume(&Imports, &from_enrollment(enrollment))
+            .map(to_progress)
+            .map_err(to_error)
+    }
+
+    fn get(transaction_id: String) -> Result<wit::Transaction, wit::TransactionError> {
+        enroll::get(&Imports, &transaction_id)
+            .map(to_transaction)
+            .map_err(to_error)
+    }
+
+    fn list(
+        cursor: Option<String>,
+        limit: u32,
+    ) -> Result<(Vec<wit::Transaction>, Option<String>), wit::TransactionError> {
+        let (records, next) = enroll::list(&Imports, cursor.as_deref(), limit).map_err(to_error)?;
+        Ok((records.into_iter().map(to_transaction).collect(), next))
+    }
+}
+
+fn from_enrollment(given: wit::Enrollment) -> enroll::Enrollment {
+    enroll::Enrollment {
+        order: given.order,
+        account: given.account,
+        operation: match given.operation {
+            wit::Operation::Ir => enroll::Operation::Ir,
+            wit::Operation::Cr => enroll::Operation::Cr,
+            wit::Operation::P10cr => enroll::Operation::P10cr,
+        },
+        want: match given.want {
+            wit::Want::Csr(der) => enroll::Want::Csr(der),
+            wit::Want::Template(template) => enroll::Want::Template(enroll::Template {
+                subject: template.subject,
+                sans: template.sans,
+                key: template.key,
+            }),
+        },
+        server: given.server,
+        recipient: given.recipient,
+        credential: match given.credential {
+            wit::Credential::Secret(secret) => enroll::Credential::Secret(enroll::SharedSecret {
+                reference: secret.reference,
+                key: secret.key,
+                iterations: secret.iterations,
+            }),
+            wit::Credential::Certificate(own) => {
+                enroll::Credential::Certificate(enroll::CertificateCredential {
+                    certificate: own.certificate,
+                    chain: own.chain,
+                    key: own.key,
+                })
+            }
+        },
+        trusted: given.trusted,
+        out_trusted: given.out_trusted,
+        untrusted: given.untrusted,
+        implicit_confirm: given.implicit_confirm,
+        limits: enroll::Limits {
+            maximum_duration_ms: given.limits.maximum_duration_ms,
+            minimum_poll_interval_ms: given.limits.minimum_poll_interval_ms,
+            maximum_poll_interval_ms: given.limits.maximum_poll_interval_ms,
+            maximum_polls: given.limits.maximum_polls,
+            request_timeout_ms: given.limits.request_timeout_ms,
+        },
+    }
+}
+
+fn to_progress(progress: enroll::Progress) -> wit::Progress {
+    wit::Progress {
+        transaction_id: progress.transaction_id,
+        phase: to_phase(progress.phase),
+        outcome: match progress.outcome {
+            enroll::Outcome::Issued(issued) => wit::Outcome::Issued(wit::Issued {
+                chain: issued.chain,
+                ca_pubs: issued.ca_pubs,
+                confirmation: to_confirmation(issued.confirmation),
+                note: issued.note,
+            }),
+            enroll::Outcome::Waiting(waiting) => wit::Outcome::Waiting(wit::Waiting {
+                until_ms: waiting.until_ms,
+                reason: waiting.reason,
+                failure: waiting.failure.map(to_failure),
+            }),
+            enroll::Outcome::Failed(failure) => wit::Outcome::Failed(to_failure(failure)),
+        },
+    }
+}
+
+fn to_transaction(record: enroll::TransactionRecord) -> wit::Transaction {
+    wit::Transaction {
+        transaction_id: record.id(),
+        due_ms: record.due_ms(),
+        order: record.order,
+        account: record.account,
+        operation: match record.operation {
+            enroll::Operation::Ir => wit::Operation::Ir,
+            enroll::Operation::Cr => wit::Operation::Cr,
+            enroll::Operation::P10cr => wit::Operation::P10cr,
+        },
+        server: record.server,
+        phase: to_phase(record.phase),
+        started_ms: record.started_ms,
+        deadline_ms: record.deadline_ms,
+        updated_ms: record.updated_ms,
+        polls: record.polls,
+        cert_req_id: record.cert_req_id,
+        csr_digest: hex(&record.csr_digest),
+        issuer_digest: hex(&record.issuer_digest),
+        configuration_digest: hex(&record.configuration_digest),
+        confirmation: to_confirmation(record.confirmation),
+        chain: record.chain.into_iter().map(Vec::from).collect(),
+        failure: record.failure.or(record.trouble).map(to_failure),
+        history: record
+            .history
+            .into_iter()
+            .map(|line| wit::HistoryEntry {
+                at_ms: line.at_ms,
+                text: line.text,
+            })
+            .collect(),
+    }
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets
+        .iter()
+        .map(|octet| alloc::format!("{octet:02x}"))
+        .collect()
+}
+
+fn to_phase(phase: enroll::Phase) -> wit::Phase {
+    match phase {
+        enroll::Phase::Enrolling => wit::Phase::Enrolling,
+        enroll::Phase::Polling => wit::Phase::Polling,
+        enroll::Phase::Confirming => wit::Phase::Confirming,
+        enroll::Phase::Issued => wit::Phase::Issued,
+        enroll::Phase::Failed => wit::Phase::Failed,
+    }
+}
+
+fn to_confirmation(confirmation: enroll::Confirmation) -> wit::Confirmation {
+    match confirmation {
+        enroll::Confirmation::Open => wit::Confirmation::Open,
+        enroll::Confirmation::Confirmed => wit::Confirmation::Confirmed,
+        enroll::Confirmation::Implicit => wit::Confirmation::Implicit,
+        enroll::Confirmation::Unacknowledged => wit::Confirmation::Unacknowledged,
+    }
+}
+
+fn to_failure(failure: enroll::Failure) -> wit::Failure {
+    wit::Failure {
+        class: match failure.class {
+            enroll::FailureClass::Transient => wit::FailureClass::Transient,
+            enroll::FailureClass::Refused => wit::FailureClass::Refused,
+            enroll::FailureClass::Security => wit::FailureClass::Security,
+            enroll::FailureClass::Malformed => wit::FailureClass::Malformed,
+            enroll::FailureClass::Permanent => wit::FailureClass::Permanent,
+            enroll::FailureClass::Expired => wit::FailureClass::Expired,
+        },
+        fault: match failure.fault {
+            enroll::Fault::Peer => wit::Fault::Peer,
+            enroll::Fault::Configuration => wit::Fault::Configuration,
+            enroll::Fault::Host => wit::Fault::Host,
+            enroll::Fault::Internal => wit::Fault::Internal,
+        },
+        reason: failure.reason,
+        advice: failure.advice,
+        fail_info: failure.fail_info,
+        orphan: failure.orphan,
+    }
+}
+
+fn to_error(error: enroll::Error) -> wit::TransactionError {
+    match error {
+        enroll::Error::Invalid(why) => wit::TransactionError::Invalid(why),
+        enroll::Error::InProgress(id) => wit::TransactionError::InProgress(id),
+        enroll::Error::NotFound => wit::TransactionError::NotFound,
+        enroll::Error::Busy(what) => wit::TransactionError::Busy(what),
+        enroll::Error::Storage(why) => wit::TransactionError::Storage(why),
+        enroll::Error::Key(why) => wit::TransactionError::Key(why),
+        enroll::Error::Unreadable(why) => wit::TransactionError::Unreadable(why),
+    }
+}

@@ -1,0 +1,570 @@
+//! Stores, then sends, then stores what came of it.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use abide_cmp::Certificate;
+use minicbor::bytes::ByteVec;
+
+use crate::enrollment::{Enrollment, Want};
+use crate::failure::{Failure, FailureClass};
+use crate::host::{Event, Filter, Host, Level, StorageError};
+use crate::limits;
+use crate::machine::{give_up, handle_message, handle_trouble};
+use crate::plan::Plan;
+use crate::record::{
+    Confirmation, ORDER, OrderRecord, Phase, TRANSACTION, TransactionRecord, Unreadable, hex,
+};
+use crate::reply;
+use crate::request;
+
+/// Why a call did nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The enrollment cannot be served as it is given.
+    Invalid(String),
+    /// The order has this open transaction.
+    InProgress(String),
+    /// There is nothing to resume.
+    NotFound,
+    /// Another process is at work on this transaction.
+    Busy(String),
+    /// The store.
+    Storage(String),
+    /// A key or secret.
+    Key(String),
+    /// A stored record cannot be read.
+    Unreadable(String),
+}
+
+impl From<Unreadable> for Error {
+    fn from(error: Unreadable) -> Self {
+        Self::Unreadable(error.0)
+    }
+}
+
+/// Where an enrollment stands.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// In hexadecimal.
+    pub transaction_id: String,
+    /// The phase.
+    pub phase: Phase,
+    /// What to do.
+    pub outcome: Outcome,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The certificate is there.
+    Issued(Issued),
+    /// Time must pass.
+    Waiting(Waiting),
+    /// There will be no certificate.
+    Failed(Failure),
+}
+
+/// A certificate.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    /// DER, leaf first.
+    pub chain: Vec<Vec<u8>>,
+    /// DER, as the CA sent them in caPubs.
+    pub ca_pubs: Vec<Vec<u8>>,
+    /// How the CA took the confirmation.
+    pub confirmation: Confirmation,
+    /// What the person should know; may be empty.
+    pub note: String,
+}
+
+/// Until when to wait, and why.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// Milliseconds since the Unix epoch.
+    pub until_ms: u64,
+    /// One line.
+    pub reason: String,
+    /// The failure that is waited out.
+    pub failure: Option<Failure>,
+}
+
+/// Begins a transaction for an order that has no open one. An open one whose
+/// configuration is no longer the given one is ended first; one whose request certainly
+/// never left is gone on with.
+pub fn begin(host: &dyn Host, enrollment: &Enrollment) -> Result<Progress, Error> {
+    let plan = Plan::new(enrollment, host)?;
+    let mut order_version = None;
+    if let Some(mut open) = Session::load(host, &enrollment.order)? {
+        if open.record.phase.is_open() {
+            match changed(&plan, host, &open.record)? {
+                None if open.record.deliveries == 0 => return open.drive(&plan, false),
+                None => return Err(Error::InProgress(open.record.id())),
+                Some(what) => open.end_changed(what)?,
+            }
+        }
+        order_version = Some(open.order_version);
+    }
+    Session::create(&plan, host, order_version)?.drive(&plan, true)
+}
+
+/// Goes on with the open transaction of the order, or returns the stored chain of one
+/// that is issued, without traffic and without touching a credential.
+pub fn resume(host: &dyn Host, enrollment: &Enrollment) -> Result<Progress, Error> {
+    let mut session = Session::load(host, &enrollment.order)?.ok_or(Error::NotFound)?;
+    match session.record.phase {
+        Phase::Issued if serves(&session.record, enrollment, host)? => {
+            return Ok(session.progress());
+        }
+        Phase::Issued | Phase::Failed => return Err(Error::NotFound),
+        Phase::Enrolling | Phase::Polling | Phase::Confirming => {}
+    }
+    let plan = Plan::new(enrollment, host)?;
+    if let Some(what) = changed(&plan, host, &session.record)? {
+        session.end_changed(what)?;
+        return Ok(session.progress());
+    }
+    session.drive(&plan, false)
+}
+
+/// One transaction by its id in hexadecimal.
+pub fn get(host: &dyn Host, transaction_id: &str) -> Result<TransactionRecord, Error> {
+    let entry = host
+        .load(TRANSACTION, transaction_id)
+        .map_err(storage)?
+        .ok_or(Error::NotFound)?;
+    Ok(TransactionRecord::from_entry(&entry)?)
+}
+
+/// Some transactions in the order of their ids, and where the next ones begin.
+pub fn list(
+    host: &dyn Host,
+    cursor: Option<&str>,
+    limit: u32,
+) -> Result<(Vec<TransactionRecord>, Option<String>), Error> {
+    let filter = Filter {
+        kind: TRANSACTION.into(),
+        owner: None,
+    };
+    let page = host
+        .list(filter, cursor, limit.clamp(1, limits::PAGE))
+        .map_err(storage)?;
+    let records = page
+        .entries
+        .iter()
+        .map(TransactionRecord::from_entry)
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok((records, page.next))
+}
+
+fn storage(error: StorageError) -> Error {
+    match error {
+        StorageError::Conflict(what) => Error::Busy(what),
+        StorageError::Unavailable(why) => Error::Storage(why),
+    }
+}
+
+/// What of the enrollment is no longer what the transaction began with.
+fn changed(
+    plan: &Plan<'_>,
+    host: &dyn Host,
+    record: &TransactionRecord,
+) -> Result<Option<&'static str>, Error> {
+    Ok(if plan.csr_digest() != record.csr_digest[..] {
+        Some("the request")
+    } else if plan.issuer_digest() != record.issuer_digest[..] {
+        Some("the issuer")
+    } else if plan.configuration_digest(host, &record.transaction_id)?
+        != record.configuration_digest[..]
+    {
+        Some("a credential or a trusted certificate")
+    } else {
+        None
+    })
+}
+
+/// Whether a stored chain is for what is asked now.
+fn serves(
+    record: &TransactionRecord,
+    enrollment: &Enrollment,
+    host: &dyn Host,
+) -> Result<bool, Error> {
+    match &enrollment.want {
+        Want::Csr(csr) => {
+            let digest = abide_cmp::protection::Hash::Sha256.digest(csr);
+            Ok(digest == record.csr_digest[..])
+        }
+        Want::Template(template) => {
+            let key = host
+                .public_key(&template.key)
+                .map_err(|error| Error::Key(error.0))?;
+            let leaf = record
+                .chain
+                .first()
+                .and_then(|der| Certificate::from_der(der).ok());
+            Ok(leaf.is_some_and(|leaf| leaf.public_key.raw == key))
+        }
+    }
+}
+
+/// A transaction and its order with the versions under which they are stored.
+struct Session<'h> {
+    host: &'h dyn Host,
+    record: TransactionRecord,
+    version: u64,
+    order: OrderRecord,
+    order_version: u64,
+}
+
+impl<'h> Session<'h> {
+    fn load(host: &'h dyn Host, order: &str) -> Result<Option<Self>, Error> {
+        let Some(entry) = host.load(ORDER, order).map_err(storage)? else {
+            return Ok(None);
+        };
+        let order_version = entry.version;
+        let order = OrderRecord::from_entry(&entry)?;
+        let id = hex(&order.transaction_id);
+        let Some(entry) = host.load(TRANSACTION, &id).map_err(storage)? else {
+            return Err(Error::Unreadable(format!(
+                "the store lost the transaction {id}"
+            )));
+        };
+        let record = TransactionRecord::from_entry(&entry)?;
+        Ok(Some(Self {
+            host,
+            record,
+            version: entry.version,
+            order,
+            order_version,
+        }))
+    }
+
+    /// Makes the first request and stores it; nothing is sent yet.
+    fn create(
+        plan: &Plan<'_>,
+        host: &'h dyn Host,
+        order_version: Option<u64>,
+    ) -> Result<Self, Error> {
+        let enrollment = plan.enrollment;
+        let now_ms = host.now_ms();
+        let transaction_id = host.random(limits::TRANSACTION_ID);
+        let configuration_digest = plan.configuration_digest(host, &transaction_id)?;
+        let empty = || ByteVec::from(Vec::new());
+        let mut record = TransactionRecord {
+            transaction_id: ByteVec::from(transaction_id.clone()),
+            order: enrollment.order.clone(),
+            account: enrollment.account.clone(),
+            operation: enrollment.operation,
+            server: enrollment.server.clone(),
+            phase: Phase::Enrolling,
+            started_ms: now_ms,
+            deadline_ms: now_ms.saturating_add(enrollment.limits.maximum_duration_ms),
+            updated_ms: now_ms,
+            csr_digest: ByteVec::from(plan.csr_digest()),
+            issuer_digest: ByteVec::from(plan.issuer_digest()),
+            configuration_digest: ByteVec::from(configuration_digest),
+            last_request: empty(),
+            pending: false,
+            next_ms: None,
+            last_nonce: empty(),
+            request_nonce: empty(),
+            recip_nonce: None,
+            peer_name: None,
+            cert_req_id: None,
+            response_signer: None,
+            polls: 0,
+            resends: 0,
+            maybe_delivered: true,
+            chain: Vec::new(),
+            ca_pubs: Vec::new(),
+            confirmation: Confirmation::Open,
+            note: String::new(),
+            failure: None,
+            trouble: None,
+            history: Vec::new(),
+            deliveries: 1,
+        };
+        request::enroll(plan, host, &mut record, now_ms)?;
+        record.note_history(
+            now_ms,
+            format!(
+                "{} made and stored for {}",
+                enrollment.operation.name(),
+                enrollment.server
+            ),
+        );
+        let order = OrderRecord {
+            transaction_id: ByteVec::from(transaction_id),
+        };
+        let versions = host
+            .commit(alloc::vec![
+                record.put(None),
+                order.put(&record, order_version)
+            ])
+            .map_err(storage)?;
+        let [version, order_version] = versions[..] else {
+            return Err(Error::Storage(
+                "the host did not tell the versions it wrote".into(),
+            ));
+        };
+        Ok(Self {
+            host,
+            record,
+            version,
+            order,
+            order_version,
+        })
+    }
+
+    /// Stores the record; with it the order, when the transaction has come to an end.
+    fn store(&mut self) -> Result<(), Error> {
+        let mut changes = alloc::vec![self.record.put(Some(self.version))];
+        if !self.record.phase.is_open() {
+            changes.push(self.order.put(&self.record, Some(self.order_version)));
+        }
+        let versions = self.host.commit(changes).map_err(storage)?;
+        let Some(&version) = versions.first() else {
+            return Err(Error::Storage(
+                "the host did not tell the version it wrote".into(),
+            ));
+        };
+        self.version = version;
+        self.order_version = versions.get(1).copied().unwrap_or(self.order_version);
+        Ok(())
+    }
+
+    fn end_changed(&mut self, what: &str) -> Result<(), Error> {
+        let record = give_up(
+            self.record.clone(),
+            FailureClass::Permanent,
+            &format!("{what} is no longer what the transaction began with"),
+            "enroll anew under the present configuration",
+            self.host.now_ms(),
+        );
+        self.record = record;
+        self.store()?;
+        self.tell(Level::Warn, "transaction-ended", format!("{what} changed"));
+        Ok(())
+    }
+
+    /// Does all that can be done now. `fresh` says that the last request was stored just
+    /// now and never sent.
+    fn drive(mut self, plan: &Plan<'_>, mut fresh: bool) -> Result<Progress, Error> {
+        let limits = &plan.enrollment.limits;
+        for _ in 0..limits::MESSAGES_PER_CALL {
+            let now_ms = self.host.now_ms();
+            if !self.record.phase.is_open() {
+                break;
+            }
+            if now_ms >= self.record.deadline_ms {
+                self.expire("the deadline has passed", now_ms)?;
+                break;
+            }
+            if self.not_before(plan).is_some_and(|next| now_ms < next) {
+                break;
+            }
+            if !self.record.pending {
+                if self.record.polls >= limits.maximum_polls {
+                    self.expire(
+                        &format!("{} polls brought no result", self.record.polls),
+                        now_ms,
+                    )?;
+                    break;
+                }
+                request::poll(plan, self.host, &mut self.record, now_ms)?;
+                self.record.polls += 1;
+                self.record.updated_ms = now_ms;
+                self.store()?;
+                fresh = true;
+            }
+            fresh = self.exchange(plan, fresh)?;
+        }
+        Ok(self.progress())
+    }
+
+    /// Sends the last request and stores what comes of it. Returns whether the record
+    /// now holds a new request that was never sent.
+    fn exchange(&mut self, plan: &Plan<'_>, fresh: bool) -> Result<bool, Error> {
+        let limits = &plan.enrollment.limits;
+        let enrolling = self.record.phase == Phase::Enrolling;
+        let (certain_before, deliveries_before) = if fresh {
+            (
+                true,
+                self.record.deliveries.saturating_sub(u32::from(enrolling)),
+            )
+        } else {
+            // Written before it is sent again, so that of two processes that go on with
+            // the same transaction only one does, and a crash from here on counts as a
+            // delivery.
+            let before = (!self.record.maybe_delivered, self.record.deliveries);
+            self.record.maybe_delivered = true;
+            self.record.deliveries += u32::from(enrolling);
+            self.record.updated_ms = self.host.now_ms();
+            self.store()?;
+            before
+        };
+        self.tell(
+            Level::Info,
+            "message-sent",
+            format!("{} request", self.record.phase.name()),
+        );
+        let sent = self.host.exchange(
+            &self.record.server,
+            &self.record.last_request,
+            limits.request_timeout_ms,
+            limits::RESPONSE,
+        );
+        let now_ms = self.host.now_ms();
+        let server = self.record.server.clone();
+        let response;
+        let received = match sent {
+            Err(error) => Err(reply::network_failure(&server, error)),
+            Ok(answer) => {
+                response = answer;
+                reply::message_in(&server, &response)
+            }
+        };
+        let before = self.record.clone();
+        let next = match received {
+            Err(trouble) => {
+                let mut record = self.record.clone();
+                if trouble.not_delivered {
+                    record.maybe_delivered = !certain_before;
+                    record.deliveries = deliveries_before;
+                }
+                handle_trouble(record, limits, trouble, now_ms)
+            }
+            Ok(message) => match reply::check(plan, self.host, &before, &message, now_ms)? {
+                Ok(signer) => handle_message(
+                    plan,
+                    self.host,
+                    self.record.clone(),
+                    &message,
+                    signer,
+                    now_ms,
+                )?,
+                Err(failure) => {
+                    let trouble = reply::NoMessage {
+                        failure,
+                        retry_after_s: None,
+                        not_delivered: false,
+                    };
+                    handle_trouble(self.record.clone(), limits, trouble, now_ms)
+                }
+            },
+        };
+        self.record = next;
+        let new_request = self.record.pending && self.record.last_request != before.last_request;
+        if new_request {
+            self.record.maybe_delivered = true;
+        }
+        self.store()?;
+        self.tell_step(&before);
+        Ok(new_request)
+    }
+
+    fn expire(&mut self, why: &str, now_ms: u64) -> Result<(), Error> {
+        let record = give_up(
+            self.record.clone(),
+            FailureClass::Expired,
+            why,
+            "ask the CA's operator what became of the transactionID, then enroll anew",
+            now_ms,
+        );
+        self.record = record;
+        self.store()?;
+        self.tell(Level::Warn, "transaction-expired", why.to_string());
+        Ok(())
+    }
+
+    /// When the next message may be sent. A clock that was set back must not make a wait
+    /// longer than the longest one there is.
+    fn not_before(&self, plan: &Plan<'_>) -> Option<u64> {
+        let next = self.record.next_ms?;
+        let longest = plan
+            .enrollment
+            .limits
+            .maximum_poll_interval_ms
+            .max(abide_policy::backoff::Exponential::transient().cap_ms());
+        let latest = self.host.now_ms().saturating_add(longest);
+        (next <= latest).then_some(next)
+    }
+
+    fn progress(self) -> Progress {
+        let record = self.record;
+        let owned = |list: Vec<ByteVec>| list.into_iter().map(Vec::from).collect();
+        let transaction_id = record.id();
+        let phase = record.phase;
+        let outcome = match phase {
+            Phase::Issued => Outcome::Issued(Issued {
+                chain: owned(record.chain),
+                ca_pubs: owned(record.ca_pubs),
+                confirmation: record.confirmation,
+                note: record.note,
+            }),
+            Phase::Failed => Outcome::Failed(
+                record
+                    .failure
+                    .unwrap_or_else(|| unexplained(&transaction_id)),
+            ),
+            Phase::Enrolling | Phase::Polling | Phase::Confirming => {
+                let reason = match (&record.trouble, record.history.last()) {
+                    (Some(trouble), _) => trouble.reason.clone(),
+                    (None, Some(last)) => last.text.clone(),
+                    (None, None) => String::new(),
+                };
+                let until_ms = record.due_ms().unwrap_or(record.updated_ms);
+                Outcome::Waiting(Waiting {
+                    until_ms: until_ms.min(record.deadline_ms),
+                    reason,
+                    failure: record.trouble,
+                })
+            }
+        };
+        Progress {
+            transaction_id,
+            phase,
+            outcome,
+        }
+    }
+
+    fn tell_step(&self, before: &TransactionRecord) {
+        let record = &self.record;
+        let level = match (&record.trouble, record.phase) {
+            (_, Phase::Failed) => Level::Error,
+            (Some(_), _) => Level::Warn,
+            _ => Level::Info,
+        };
+        let name = match (&record.trouble, record.phase == before.phase) {
+            (Some(_), _) => "no-usable-answer",
+            (None, true) => "message-received",
+            (None, false) => "phase-changed",
+        };
+        let text = record
+            .history
+            .last()
+            .map(|line| line.text.clone())
+            .unwrap_or_default();
+        self.tell(level, name, text);
+    }
+
+    fn tell(&self, level: Level, name: &'static str, text: String) {
+        self.host.emit(Event {
+            level,
+            name,
+            text,
+            transaction_id: self.record.id(),
+        });
+    }
+}
+
+/// A Failed record has always a failure; a damaged one is told from a lost certificate.
+fn unexplained(transaction_id: &str) -> Failure {
+    Failure::new(
+        FailureClass::Permanent,
+        crate::failure::Fault::Internal,
+        format!("the stored transaction {transaction_id} does not say why it failed"),
+        "report this as a defect of abide",
+    )
+}

@@ -1,0 +1,127 @@
+//! One wish for a certificate and everything that decides how it is asked for.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use minicbor::{Decode, Encode};
+
+/// What is asked of the CA (RFC 9483, 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Operation {
+    /// First certificate of a new end entity, by CRMF.
+    #[n(0)]
+    Ir,
+    /// A further certificate, by CRMF.
+    #[n(1)]
+    Cr,
+    /// A certificate for a PKCS #10 request.
+    #[n(2)]
+    P10cr,
+}
+
+impl Operation {
+    /// The name in the RFC.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ir => "ir",
+            Self::Cr => "cr",
+            Self::P10cr => "p10cr",
+        }
+    }
+}
+
+/// The certificate that is wanted.
+#[derive(Clone, Debug)]
+pub enum Want {
+    /// A DER CertificationRequest, for p10cr.
+    Csr(Vec<u8>),
+    /// A subject and the key to be certified, for ir and cr.
+    Template(Template),
+}
+
+/// The fields of a CertTemplate (RFC 4211, 5).
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// The subject as text.
+    pub subject: String,
+    /// Subject alternative names as text.
+    pub sans: Vec<String>,
+    /// The name of the key at the host.
+    pub key: String,
+}
+
+/// How requests are protected.
+#[derive(Clone, Debug)]
+pub enum Credential {
+    /// By a MAC with a shared secret.
+    Secret(SharedSecret),
+    /// By a signature.
+    Certificate(CertificateCredential),
+}
+
+/// A shared secret at the host.
+#[derive(Clone, Debug)]
+pub struct SharedSecret {
+    /// senderKID: the name under which the CA knows the secret.
+    pub reference: Vec<u8>,
+    /// The name of the secret at the host.
+    pub key: String,
+    /// Iterations of the one-way function.
+    pub iterations: u32,
+}
+
+/// A certificate whose private key is at the host.
+#[derive(Clone, Debug)]
+pub struct CertificateCredential {
+    /// DER.
+    pub certificate: Vec<u8>,
+    /// Certificates that lead from it towards a root, DER.
+    pub chain: Vec<Vec<u8>>,
+    /// The name of the private key at the host.
+    pub key: String,
+}
+
+/// Bounds on one transaction. All times in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// From the first request to the end.
+    pub maximum_duration_ms: u64,
+    /// The shortest time between two polls, whatever the CA says.
+    pub minimum_poll_interval_ms: u64,
+    /// The longest time between two polls, whatever the CA says.
+    pub maximum_poll_interval_ms: u64,
+    /// Polls before the transaction is given up.
+    pub maximum_polls: u32,
+    /// For one request and its answer.
+    pub request_timeout_ms: u64,
+}
+
+/// One wish for a certificate and everything that decides how it is asked for.
+#[derive(Clone, Debug)]
+pub struct Enrollment {
+    /// The order this serves.
+    pub order: String,
+    /// The account of the order; may be empty.
+    pub account: String,
+    /// What is asked of the CA.
+    pub operation: Operation,
+    /// The certificate that is wanted.
+    pub want: Want,
+    /// The CMP endpoint's URL.
+    pub server: String,
+    /// The CA's name as text; empty when it is not known.
+    pub recipient: String,
+    /// How requests are protected.
+    pub credential: Credential,
+    /// DER certificates that may vouch for the signer of an answer.
+    pub trusted: Vec<Vec<u8>>,
+    /// DER certificates under which the new certificate must fall.
+    pub out_trusted: Vec<Vec<u8>>,
+    /// Certificates that help to build paths and are trusted for nothing, DER.
+    pub untrusted: Vec<Vec<u8>>,
+    /// Ask the CA to do without certConf.
+    pub implicit_confirm: bool,
+    /// Bounds.
+    pub limits: Limits,
+}

@@ -1,0 +1,89 @@
+//! Why there is no certificate, who has to act, and what can be done.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use minicbor::{Decode, Encode};
+
+/// Who has to act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Fault {
+    /// The CA, or something between it and us.
+    #[n(0)]
+    Peer,
+    /// Whoever configured the enrollment.
+    #[n(1)]
+    Configuration,
+    /// The host: store, keys, network.
+    #[n(2)]
+    Host,
+    /// abide itself.
+    #[n(3)]
+    Internal,
+}
+
+/// What kind of failure it is, and with it when another try makes sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum FailureClass {
+    /// No connection, no answer, or a passing HTTP status: goes on by itself.
+    #[n(0)]
+    Transient,
+    /// An authenticated refusal.
+    #[n(1)]
+    Refused,
+    /// An answer that must not be believed.
+    #[n(2)]
+    Security,
+    /// An answer that is no CMP answer to this request.
+    #[n(3)]
+    Malformed,
+    /// Can never work as it is configured.
+    #[n(4)]
+    Permanent,
+    /// The transaction's time or number of polls ran out.
+    #[n(5)]
+    Expired,
+}
+
+/// One failure.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Failure {
+    /// What kind it is.
+    #[n(0)]
+    pub class: FailureClass,
+    /// Who has to act.
+    #[n(1)]
+    pub fault: Fault,
+    /// One line: what happened, at which URL, in which phase.
+    #[n(2)]
+    pub reason: String,
+    /// What the person can do.
+    #[n(3)]
+    pub advice: String,
+    /// The names of the PKIFailureInfo bits that were received.
+    #[n(4)]
+    pub fail_info: Vec<String>,
+    /// The CA may have issued a certificate that never arrived.
+    #[n(5)]
+    pub orphan: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(
+        class: FailureClass,
+        fault: Fault,
+        reason: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            class,
+            fault,
+            reason: reason.into(),
+            advice: advice.into(),
+            fail_info: Vec::new(),
+            orphan: false,
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What the machine needs from outside: storage, network, keys, time, randomness, and
+//! somebody to tell.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use abide_cmp::PublicKeyInfo;
+use abide_cmp::protection::{
+    MacAlgorithm, SignatureAlgorithm, SignatureVerifier, SoftwareVerifier,
+};
+
+/// What the host may index and show of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The family of the record.
+    pub kind: String,
+    /// Unique within its kind.
+    pub id: String,
+    /// The record that owns this one; empty when none does.
+    pub owner: String,
+    /// The account; may be empty.
+    pub account: String,
+    /// One word for people and filters.
+    pub state: String,
+    /// When something is to be done next.
+    pub due_ms: Option<u64>,
+    /// When the record last changed.
+    pub updated_ms: u64,
+}
+
+/// A stored record.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// What the host may see.
+    pub envelope: Envelope,
+    /// Grows with every write.
+    pub version: u64,
+    /// What only the guest reads.
+    pub body: Vec<u8>,
+}
+
+/// One record to be written.
+#[derive(Clone, Debug)]
+pub struct Put {
+    /// What the host may see.
+    pub envelope: Envelope,
+    /// The version that was read; none when the record must not exist yet.
+    pub expected: Option<u64>,
+    /// What only the guest reads.
+    pub body: Vec<u8>,
+}
+
+/// One part of a commit.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// Write a record.
+    Put(Put),
+}
+
+/// Which records are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// The family.
+    pub kind: String,
+    /// Only those that this record owns.
+    pub owner: Option<String>,
+}
+
+/// One page of a listing.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// In the order of their ids.
+    pub entries: Vec<Entry>,
+    /// Where the next page starts.
+    pub next: Option<String>,
+}
+
+/// Why nothing was read or written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StorageError {
+    /// Another writer was faster.
+    Conflict(String),
+    /// Anything else, in words.
+    Unavailable(String),
+}
+
+/// An HTTP answer.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    /// `Content-Type`.
+    pub content_type: Option<String>,
+    /// `Retry-After` in seconds from now.
+    pub retry_after: Option<u64>,
+    /// `Location`.
+    pub location: Option<String>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetworkError {
+    /// The URL cannot be used.
+    BadEndpoint(String),
+    /// Certainly not delivered.
+    Unreachable(String),
+    /// Certainly not delivered.
+    Tls(String),
+    /// May have been delivered.
+    Timeout(String),
+    /// May have been delivered.
+    Interrupted(String),
+    /// The answer was longer than this.
+    TooLarge(u64),
+}
+
+/// Why a key could not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyError(pub String);
+
+/// The host's judgement on a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Verdict {
+    Valid,
+    Invalid,
+    Unsupported,
+}
+
+/// How loud an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Level {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// How loud it is.
+    pub level: Level,
+    /// A stable word.
+    pub name: &'static str,
+    /// One line for people.
+    pub text: String,
+    /// The transaction in hexadecimal.
+    pub transaction_id: String,
+}
+
+/// The world outside.
+pub trait Host {
+    /// Milliseconds since the Unix epoch.
+    fn now_ms(&self) -> u64;
+    /// Unpredictable octets.
+    fn random(&self, count: usize) -> Vec<u8>;
+
+    /// The record, if there is one.
+    fn load(&self, kind: &str, id: &str) -> Result<Option<Entry>, StorageError>;
+    /// All changes or none, durable on return; the new version of each.
+    fn commit(&self, changes: Vec<Change>) -> Result<Vec<u64>, StorageError>;
+    /// Some records after `cursor`.
+    fn list(&self, filter: Filter, cursor: Option<&str>, limit: u32) -> Result<Page, StorageError>;
+
+    /// Sends a message and waits for the answer.
+    fn exchange(
+        &self,
+        endpoint: &str,
+        message: &[u8],
+        timeout_ms: u64,
+        response_limit: u32,
+    ) -> Result<Response, NetworkError>;
+
+    /// The DER SubjectPublicKeyInfo of a private key.
+    fn public_key(&self, key: &str) -> Result<Vec<u8>, KeyError>;
+    /// A signature over `data`.
+    fn sign(
+        &self,
+        key: &str,
+        algorithm: SignatureAlgorithm,
+        data: &[u8],
+    ) -> Result<Vec<u8>, KeyError>;
+    /// A MAC over `data`.
+    fn mac(
+        &self,
+        key: &str,
+        algorithm: &MacAlgorithm<'_>,
+        data: &[u8],
+    ) -> Result<Vec<u8>, KeyError>;
+    /// The host's judgement on a signature.
+    fn verify(
+        &self,
+        algorithm: SignatureAlgorithm,
+        public_key: &[u8],
+        data: &[u8],
+        signature: &[u8],
+    ) -> Verdict;
+    /// Octets that change when the key changes and tell nothing else.
+    fn fingerprint(&self, key: &str, salt: &[u8]) -> Result<Vec<u8>, KeyError>;
+
+    /// Tells the operator.
+    fn emit(&self, event: Event);
+}
+
+/// Verifies at the host, and here what the host does not know.
+pub(crate) struct HostVerifier<'h>(pub(crate) &'h dyn Host);
+
+impl SignatureVerifier for HostVerifier<'_> {
+    fn is_valid(
+        &self,
+        algorithm: SignatureAlgorithm,
+        key: &PublicKeyInfo<'_>,
+        data: &[u8],
+        signature: &[u8],
+    ) -> bool {
+        match self.0.verify(algorithm, key.raw, data, signature) {
+            Verdict::Valid => true,
+            Verdict::Invalid => false,
+            Verdict::Unsupported => SoftwareVerifier.is_valid(algorithm, key, data, signature),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! A CMP transaction (RFC 9810, 9483) as a state machine that survives the death of
+//! its host at any point.
+//!
+//! The rules everything here obeys:
+//!
+//! * Whatever is needed to go on is stored **before** a message is sent. A lost write
+//!   means that the message is not sent.
+//! * A message that is sent again is the same octet for octet, under the same
+//!   transactionID. A lost answer is never met with a second enrollment.
+//! * An order has at most one open transaction.
+//! * A validated chain is stored before certConf is sent and never thrown away after.
+//! * An answer that is not authenticated changes nothing but what the operator is told.
+//!
+//! [`begin`] and [`resume`] do all that can be done now and return; where time must
+//! pass, they say until when. Time, randomness and I/O come in through [`Host`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod certificate;
+mod driver;
+mod enrollment;
+mod failure;
+mod host;
+pub mod limits;
+mod machine;
+mod plan;
+mod record;
+mod reply;
+mod request;
+
+pub use driver::{Error, Issued, Outcome, Progress, Waiting, begin, get, list, resume};
+pub use enrollment::{
+    CertificateCredential, Credential, Enrollment, Limits, Operation, SharedSecret, Template, Want,
+};
+pub use failure::{Failure, FailureClass, Fault};
+pub use host::{
+    Change, Entry, Envelope, Event, Filter, Host, KeyError, Level, NetworkError, Page, Put,
+    Response, StorageError, Verdict,
+};
+pub use record::{Confirmation, HistoryEntry, Phase, TransactionRecord};

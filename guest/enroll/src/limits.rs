@@ -1,0 +1,45 @@
+//! Bounds on one transaction, with the reason for each number.
+
+/// Octets of a transactionID: 128 random bits (RFC 9483, 3.1).
+pub const TRANSACTION_ID: usize = 16;
+
+/// Octets of a senderNonce that is made here, and the fewest that a peer may send
+/// (RFC 9483, 3.1 and 3.5).
+pub const NONCE: usize = 16;
+
+/// Octets of the salt of a MAC: RFC 9045, 3 recommends at least 16.
+pub const SALT: usize = 16;
+
+/// The longest answer that is accepted. It is the codec's bound, so that the host does
+/// not read what the codec would refuse.
+pub const RESPONSE: u32 = abide_cmp::limits::MESSAGE as u32;
+
+/// Lines of history that are kept. The first ones tell how it began, the last ones what
+/// is going on; what lies between is dropped, so that weeks of polling stay small.
+pub const HISTORY: usize = 48;
+
+/// Lines at the start of the history that are never dropped.
+pub const HISTORY_HEAD: usize = 8;
+
+/// The longest text of a peer that is kept, in characters.
+pub const PEER_TEXT: usize = 400;
+
+/// The longest order and account names, in octets.
+pub const NAME: usize = 256;
+
+/// Subject alternative names in one request. Public CAs stop at 100.
+pub const SANS: usize = 250;
+
+/// The longest duration of a transaction, in milliseconds: a year. Manual approval takes
+/// weeks, not years.
+pub const DURATION_MS: u64 = 366 * 24 * 3600 * 1000;
+
+/// The longest wait for one answer, in milliseconds.
+pub const REQUEST_TIMEOUT_MS: u64 = 3600 * 1000;
+
+/// Messages sent in one call. Every one but the last needs an answer that moves the
+/// transaction on, and the longest chain of those is request, poll, confirmation, poll.
+pub const MESSAGES_PER_CALL: usize = 8;
+
+/// Transactions in one page of a listing.
+pub const PAGE: u32 = 500;

@@ -1,0 +1,565 @@
+//! The transitions. Each takes the record by value and gives the next one; what it
+//! returns is stored before anything else happens.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use abide_cmp::protection::{ProtectionKind, cert_hash, protection_kind};
+use abide_cmp::{
+    CertOrEncCert, CertRepMessage, CertResponse, Certificate, ErrorMsgContent, FailInfo, PkiBody,
+    PkiFreeText, PkiMessage, PkiStatus, PkiStatusInfo, PollRep,
+};
+use abide_policy::backoff::Exponential;
+use minicbor::bytes::ByteVec;
+
+use crate::certificate::{Evidence, judge};
+use crate::driver::Error;
+use crate::enrollment::{Limits, Operation};
+use crate::failure::{Failure, FailureClass, Fault};
+use crate::host::Host;
+use crate::plan::Plan;
+use crate::record::{Confirmation, Phase, TransactionRecord};
+use crate::reply::{NoMessage, shown};
+use crate::request;
+
+/// Takes an authenticated answer to the last request.
+pub(crate) fn handle_message(
+    plan: &Plan<'_>,
+    host: &dyn Host,
+    mut record: TransactionRecord,
+    message: &PkiMessage<'_>,
+    signer: Option<Vec<u8>>,
+    now_ms: u64,
+) -> Result<TransactionRecord, Error> {
+    let limits = &plan.enrollment.limits;
+    let before = record.clone();
+    let header = &message.header;
+    record.recip_nonce = header
+        .sender_nonce
+        .map(|nonce| ByteVec::from(nonce.to_vec()));
+    if let Some(name) = header.sender.directory().filter(|name| !name.is_null()) {
+        record.peer_name = Some(ByteVec::from(name.der().to_vec()));
+    }
+    if let Some(signer) = signer {
+        record.response_signer = Some(ByteVec::from(signer));
+    }
+    record.trouble = None;
+    record.resends = 0;
+
+    let polling = record.cert_req_id.is_some();
+    let confirming = record.phase == Phase::Confirming;
+    let unexpected = match (&message.body, plan.enrollment.operation) {
+        (PkiBody::Ip(response), Operation::Ir)
+        | (PkiBody::Cp(response), Operation::Cr | Operation::P10cr)
+            if !confirming =>
+        {
+            match single_response(plan, &record, response) {
+                Ok(response) => {
+                    return take_response(plan, host, record, message, response, now_ms);
+                }
+                Err(why) => why.into(),
+            }
+        }
+        (PkiBody::PollRep(entries), _) if polling => match single_poll_rep(&record, entries) {
+            Ok(entry) => {
+                let reason = entry
+                    .reason
+                    .as_ref()
+                    .map(PkiFreeText::joined)
+                    .unwrap_or_default();
+                return Ok(wait(
+                    record,
+                    limits,
+                    Some(entry.check_after),
+                    &reason,
+                    now_ms,
+                ));
+            }
+            Err(why) => why.into(),
+        },
+        (PkiBody::Error(content), _) if content.status.status == PkiStatus::Waiting => {
+            // RFC 9483, 4.4: an error with status waiting is polled for with −1.
+            record.cert_req_id.get_or_insert(-1);
+            if !confirming {
+                record.phase = Phase::Polling;
+            }
+            let reason = content
+                .status
+                .status_string
+                .as_ref()
+                .map(PkiFreeText::joined);
+            return Ok(wait(
+                record,
+                limits,
+                None,
+                &reason.unwrap_or_default(),
+                now_ms,
+            ));
+        }
+        (PkiBody::Error(content), _) if confirming => {
+            return Ok(confirmation_refused(record, content, now_ms));
+        }
+        (PkiBody::Error(content), _) => {
+            return Ok(refused(record, &error_status(content), now_ms));
+        }
+        (PkiBody::PkiConf, _) if confirming => return Ok(acknowledged(record, now_ms)),
+        (body, _) => format!("a {} is no answer in this state", body.body_type().name()),
+    };
+    let failure = Failure::new(
+        FailureClass::Malformed,
+        Fault::Peer,
+        format!("{}: {unexpected}", before.server),
+        "nothing was changed; the request is repeated; show this to the CA's operator",
+    );
+    let trouble = NoMessage {
+        failure,
+        retry_after_s: None,
+        not_delivered: false,
+    };
+    Ok(handle_trouble(before, limits, trouble, now_ms))
+}
+
+/// Takes an attempt that brought nothing to believe: the state stays, the same octets are
+/// sent again later.
+pub(crate) fn handle_trouble(
+    mut record: TransactionRecord,
+    limits: &Limits,
+    trouble: NoMessage,
+    now_ms: u64,
+) -> TransactionRecord {
+    let NoMessage {
+        failure,
+        retry_after_s,
+        not_delivered,
+    } = trouble;
+    if failure.class == FailureClass::Permanent {
+        return fail(
+            record,
+            Failure {
+                orphan: false,
+                ..failure
+            },
+            now_ms,
+        );
+    }
+    record.resends = record.resends.saturating_add(1);
+    let own = Exponential::transient().delay(Some(record.resends.into()));
+    let hint = retry_after_s.map_or(0, |seconds| {
+        seconds.saturating_mul(1000).clamp(
+            limits.minimum_poll_interval_ms,
+            limits.maximum_poll_interval_ms,
+        )
+    });
+    record.next_ms = Some(now_ms.saturating_add(own.max(hint)));
+    record.updated_ms = now_ms;
+    record.note_history(
+        now_ms,
+        match not_delivered {
+            true => format!("not sent: {}", failure.reason),
+            false => format!("no usable answer: {}", failure.reason),
+        },
+    );
+    record.trouble = Some(failure);
+    record
+}
+
+/// Ends a transaction whose time or number of polls ran out, or whose configuration
+/// changed. A stored chain is kept.
+pub(crate) fn give_up(
+    mut record: TransactionRecord,
+    class: FailureClass,
+    why: &str,
+    advice: &str,
+    now_ms: u64,
+) -> TransactionRecord {
+    if record.phase == Phase::Confirming && record.failure.is_none() {
+        let text = match record.trouble.take() {
+            Some(trouble) => format!("{why}; last: {}", trouble.reason),
+            None => why.to_string(),
+        };
+        return issued(record, Confirmation::Unacknowledged, &text, now_ms);
+    }
+    let phase = record.phase;
+    let orphan = phase != Phase::Enrolling || record.deliveries > 0;
+    let mut reason = format!("{}: {why} (while {})", record.server, phase.name());
+    if let Some(trouble) = record.trouble.take() {
+        reason.push_str("; last: ");
+        reason.push_str(&trouble.reason);
+    }
+    if let Some(refusal) = record.failure.take() {
+        reason.push_str("; ");
+        reason.push_str(&refusal.reason);
+    }
+    let fault = match class {
+        FailureClass::Permanent => Fault::Configuration,
+        _ => Fault::Peer,
+    };
+    let mut failure = Failure::new(class, fault, reason, advice);
+    failure.orphan = orphan;
+    fail(record, failure, now_ms)
+}
+
+fn single_response<'m, 'r>(
+    plan: &Plan<'_>,
+    record: &TransactionRecord,
+    message: &'m CertRepMessage<'r>,
+) -> Result<&'m CertResponse<'r>, &'static str> {
+    let [response] = message.responses.as_slice() else {
+        return Err("the answer has not exactly one CertResponse (RFC 9483, 4.1.1)");
+    };
+    // −1 answers a p10cr (RFC 9483, 4.1.4), but widespread CAs send 0.
+    let expected: &[i64] = match (plan.enrollment.operation, record.cert_req_id) {
+        (Operation::P10cr, _) => &[-1, 0],
+        (_, _) => &[0],
+    };
+    if !expected.contains(&response.cert_req_id) {
+        return Err("the answer is for another certReqId (RFC 9483, 4.1.1)");
+    }
+    Ok(response)
+}
+
+fn single_poll_rep<'m, 'r>(
+    record: &TransactionRecord,
+    entries: &'m [PollRep<'r>],
+) -> Result<&'m PollRep<'r>, &'static str> {
+    match entries {
+        [entry] if Some(entry.cert_req_id) == record.cert_req_id => Ok(entry),
+        [_] => Err("the pollRep is for another certReqId (RFC 9483, 4.4)"),
+        _ => Err("the pollRep has not exactly one entry (RFC 9483, 4.4)"),
+    }
+}
+
+fn take_response(
+    plan: &Plan<'_>,
+    host: &dyn Host,
+    mut record: TransactionRecord,
+    message: &PkiMessage<'_>,
+    response: &CertResponse<'_>,
+    now_ms: u64,
+) -> Result<TransactionRecord, Error> {
+    let limits = &plan.enrollment.limits;
+    let text = response
+        .status
+        .status_string
+        .as_ref()
+        .map(PkiFreeText::joined);
+    match response.status.status {
+        PkiStatus::Waiting => {
+            record.phase = Phase::Polling;
+            record.cert_req_id = Some(response.cert_req_id);
+            return Ok(wait(
+                record,
+                limits,
+                None,
+                &text.unwrap_or_default(),
+                now_ms,
+            ));
+        }
+        PkiStatus::Rejection => return Ok(refused(record, &response.status, now_ms)),
+        _ => {}
+    }
+    let delivered = response
+        .certified_key_pair
+        .as_ref()
+        .map(|pair| pair.cert_or_enc_cert);
+    let readable = match delivered {
+        Some(CertOrEncCert::Certificate(der)) => {
+            Certificate::from_der(der).map_err(|error| format!("its certificate: {error}"))
+        }
+        Some(CertOrEncCert::EncryptedCert(_)) => {
+            Err("its certificate is encrypted, which was not asked for".into())
+        }
+        None => Err("it grants a certificate and brings none".into()),
+    };
+    let certificate = match readable {
+        Ok(certificate) => certificate,
+        Err(why) => {
+            let failure = Failure::new(
+                FailureClass::Malformed,
+                Fault::Peer,
+                format!("{}: the answer cannot be used: {why}", record.server),
+                "nothing was changed; the request is repeated; show this to the CA's operator",
+            );
+            let trouble = NoMessage {
+                failure,
+                retry_after_s: None,
+                not_delivered: false,
+            };
+            return Ok(handle_trouble(record, limits, trouble, now_ms));
+        }
+    };
+    let evidence = evidence(message);
+    let granted_implicitly = plan.enrollment.implicit_confirm && message.header.implicit_confirm();
+    let status = response.status.status;
+    record.cert_req_id = None;
+    record.note_history(
+        now_ms,
+        format!(
+            "{} with a certificate: {}",
+            message.body.body_type().name(),
+            shown(&certificate.subject.to_string())
+        ),
+    );
+    let refusal = match judge(plan, host, &certificate, &evidence, now_ms) {
+        Ok((chain, caveat)) => {
+            record.chain = chain.into_iter().map(ByteVec::from).collect();
+            record.ca_pubs = evidence
+                .ca_pubs
+                .iter()
+                .map(|ca| ByteVec::from(ca.raw.to_vec()))
+                .collect();
+            record.note = note(status, text.as_deref(), caveat);
+            if granted_implicitly {
+                return Ok(issued(record, Confirmation::Implicit, "", now_ms));
+            }
+            None
+        }
+        Err(refusal) => {
+            record.failure = Some(Failure::new(
+                FailureClass::Security,
+                Fault::Peer,
+                format!(
+                    "{}: the certificate was refused: {}",
+                    record.server, refusal.why
+                ),
+                "show this to the CA's operator; if the CA is right, correct the trusted \
+                 certificates",
+            ));
+            if granted_implicitly {
+                let mut failure = record.failure.take().unwrap_or_else(unknown_refusal);
+                failure.orphan = true;
+                return Ok(fail(record, failure, now_ms));
+            }
+            Some(PkiStatusInfo::rejection(refusal.fail_info, refusal.why))
+        }
+    };
+    let hash = match cert_hash(&certificate) {
+        Ok(hash) => hash,
+        Err(why) => {
+            let mut failure = record.failure.take().unwrap_or_else(unknown_refusal);
+            failure
+                .reason
+                .push_str(&format!("; it cannot be refused by certConf: {why}"));
+            failure.orphan = true;
+            record.chain.clear();
+            return Ok(fail(record, failure, now_ms));
+        }
+    };
+    record.phase = Phase::Confirming;
+    record.note_history(
+        now_ms,
+        match &refusal {
+            None => "chain validated and stored; confirming",
+            Some(_) => "certificate refused; telling the CA",
+        },
+    );
+    request::confirm(
+        plan,
+        host,
+        &mut record,
+        now_ms,
+        &hash,
+        response.cert_req_id,
+        refusal,
+    )?;
+    record.updated_ms = now_ms;
+    Ok(record)
+}
+
+/// Certificates that can be read: one that cannot, and is not needed, sinks nothing.
+fn evidence<'r>(message: &PkiMessage<'r>) -> Evidence<'r> {
+    let read = |ders: &[&'r [u8]]| -> Vec<Certificate<'r>> {
+        ders.iter()
+            .filter_map(|der| Certificate::from_der(der).ok())
+            .collect()
+    };
+    let ca_pubs = match &message.body {
+        PkiBody::Ip(response) | PkiBody::Cp(response)
+            if protection_kind(message) == ProtectionKind::Mac =>
+        {
+            read(&response.ca_pubs)
+        }
+        _ => Vec::new(),
+    };
+    Evidence {
+        extra_certs: read(&message.extra_certs),
+        ca_pubs,
+    }
+}
+
+fn note(status: PkiStatus, text: Option<&str>, caveat: Option<String>) -> String {
+    let mut parts = Vec::new();
+    if status != PkiStatus::Accepted {
+        let words = text
+            .map(|text| format!(": {}", shown(text)))
+            .unwrap_or_default();
+        parts.push(format!("the CA says {}{words}", status.name()));
+    }
+    parts.extend(caveat);
+    parts.join("; ")
+}
+
+fn unknown_refusal() -> Failure {
+    Failure::new(
+        FailureClass::Security,
+        Fault::Peer,
+        "the certificate's signature algorithm is not supported",
+        "ask the CA's operator for an algorithm of RFC 9481",
+    )
+}
+
+fn error_status<'r>(content: &ErrorMsgContent<'r>) -> PkiStatusInfo<'r> {
+    let mut status = content.status.clone();
+    if let Some(details) = &content.error_details {
+        let texts = status.status_string.get_or_insert_default();
+        texts.0.extend(details.0.iter().cloned());
+    }
+    status
+}
+
+/// Waits as long as the CA asks, within the configured bounds (RFC 9483, 4.4).
+fn wait(
+    mut record: TransactionRecord,
+    limits: &Limits,
+    check_after_s: Option<i64>,
+    reason: &str,
+    now_ms: u64,
+) -> TransactionRecord {
+    let asked_ms = u64::try_from(check_after_s.unwrap_or(0))
+        .unwrap_or(0)
+        .saturating_mul(1000);
+    let delay = asked_ms.clamp(
+        limits.minimum_poll_interval_ms,
+        limits.maximum_poll_interval_ms,
+    );
+    record.pending = false;
+    record.next_ms = Some(now_ms.saturating_add(delay));
+    record.updated_ms = now_ms;
+    let mut line = String::from("the CA says waiting");
+    if let Some(seconds) = check_after_s {
+        line.push_str(&format!(", checkAfter {seconds} s"));
+    }
+    if !reason.is_empty() {
+        line.push_str(&format!(": {}", shown(reason)));
+    }
+    record.note_history(now_ms, line);
+    record
+}
+
+fn refused(
+    record: TransactionRecord,
+    status: &PkiStatusInfo<'_>,
+    now_ms: u64,
+) -> TransactionRecord {
+    let fail_info = status.fail_info.unwrap_or_default();
+    // After a request that was sent more than once, a refusal of the repetition does not
+    // tell what became of the first.
+    let orphan = record.phase == Phase::Enrolling && record.deliveries > 1;
+    let passing = FailInfo::TRANSACTION_ID_IN_USE
+        .union(FailInfo::SYSTEM_UNAVAIL)
+        .union(FailInfo::SYSTEM_FAILURE);
+    let advice = if orphan {
+        "the CA may have issued a certificate that never arrived: look for the transactionID at \
+         the CA and revoke it, then enroll anew"
+    } else if fail_info.intersects(passing) {
+        "enroll anew after some time (RFC 9483, 3.6.4)"
+    } else {
+        "correct the request or ask the CA's operator, then enroll anew"
+    };
+    let mut failure = Failure::new(
+        FailureClass::Refused,
+        Fault::Peer,
+        format!(
+            "{}: the CA refused: {}",
+            record.server,
+            shown(&status.summary())
+        ),
+        advice,
+    );
+    failure.fail_info = fail_info.names().map(String::from).collect();
+    failure.orphan = orphan;
+    fail(record, failure, now_ms)
+}
+
+/// An authenticated error in answer to certConf. A validated chain is kept whatever it
+/// says; certConfirmed says that the first certConf arrived.
+fn confirmation_refused(
+    mut record: TransactionRecord,
+    content: &ErrorMsgContent<'_>,
+    now_ms: u64,
+) -> TransactionRecord {
+    let status = error_status(content);
+    let fail_info = status.fail_info.unwrap_or_default();
+    if fail_info.intersects(FailInfo::CERT_CONFIRMED) {
+        return acknowledged(record, now_ms);
+    }
+    let words = shown(&status.summary());
+    match record.failure.take() {
+        Some(mut failure) => {
+            failure
+                .reason
+                .push_str(&format!("; the CA did not take the refusal: {words}"));
+            failure.orphan = true;
+            fail(record, failure, now_ms)
+        }
+        None => {
+            let why = format!("the CA refused the confirmation: {words}");
+            issued(record, Confirmation::Unacknowledged, &why, now_ms)
+        }
+    }
+}
+
+fn acknowledged(mut record: TransactionRecord, now_ms: u64) -> TransactionRecord {
+    match record.failure.take() {
+        Some(failure) => {
+            record.confirmation = Confirmation::Confirmed;
+            fail(record, failure, now_ms)
+        }
+        None => issued(record, Confirmation::Confirmed, "", now_ms),
+    }
+}
+
+fn issued(
+    mut record: TransactionRecord,
+    confirmation: Confirmation,
+    caveat: &str,
+    now_ms: u64,
+) -> TransactionRecord {
+    record.confirmation = confirmation;
+    if !caveat.is_empty() {
+        if !record.note.is_empty() {
+            record.note.push_str("; ");
+        }
+        record.note.push_str(caveat);
+    }
+    record.note_history(
+        now_ms,
+        match confirmation {
+            Confirmation::Implicit => "issued; the CA granted implicit confirmation".into(),
+            Confirmation::Unacknowledged => {
+                format!("issued, but never acknowledged by the CA: {caveat}")
+            }
+            _ => String::from("issued and confirmed"),
+        },
+    );
+    ended(record, Phase::Issued, now_ms)
+}
+
+fn fail(mut record: TransactionRecord, failure: Failure, now_ms: u64) -> TransactionRecord {
+    record.note_history(now_ms, format!("failed: {}", failure.reason));
+    record.failure = Some(failure);
+    ended(record, Phase::Failed, now_ms)
+}
+
+/// What a finished transaction does not need any more is not kept.
+fn ended(mut record: TransactionRecord, phase: Phase, now_ms: u64) -> TransactionRecord {
+    record.phase = phase;
+    record.pending = false;
+    record.next_ms = None;
+    record.cert_req_id = None;
+    record.trouble = None;
+    record.last_request = ByteVec::from(Vec::new());
+    record.updated_ms = now_ms;
+    record
+}

@@ -1,0 +1,350 @@
+//! An enrollment that was read and found to make sense, before anything is stored or
+//! sent.
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use abide_cmp::protection::{Hash, SignatureAlgorithm, SignatureVerifier};
+use abide_cmp::{
+    CertTemplate, Certificate, CertificationRequest, Extension, Name, PublicKeyInfo,
+    SubjectAltName, oid,
+};
+
+use crate::driver::Error;
+use crate::enrollment::{Credential, Enrollment, Limits, Operation, Want};
+use crate::host::{Host, HostVerifier};
+use crate::limits;
+
+/// What is asked for, read.
+#[derive(Debug)]
+pub(crate) enum Request<'e> {
+    /// p10cr.
+    Csr(CertificationRequest<'e>),
+    /// ir and cr.
+    Template {
+        subject: Name<'static>,
+        san: Option<SubjectAltName>,
+        key: &'e str,
+        public_key: Vec<u8>,
+    },
+}
+
+/// An enrollment, read.
+#[derive(Debug)]
+pub(crate) struct Plan<'e> {
+    pub(crate) enrollment: &'e Enrollment,
+    pub(crate) recipient: Name<'static>,
+    pub(crate) request: Request<'e>,
+    /// The certificate of a signature credential.
+    pub(crate) own: Option<Certificate<'e>>,
+    pub(crate) trusted: Vec<Certificate<'e>>,
+    pub(crate) out_trusted: Vec<Certificate<'e>>,
+    pub(crate) untrusted: Vec<Certificate<'e>>,
+}
+
+impl<'e> Plan<'e> {
+    /// Reads an enrollment. Nothing has happened when this fails.
+    pub(crate) fn new(enrollment: &'e Enrollment, host: &dyn Host) -> Result<Self, Error> {
+        check_names(enrollment)?;
+        check_limits(&enrollment.limits)?;
+        let recipient = match enrollment.recipient.trim() {
+            "" => Name::NULL,
+            text => Name::parse(text).map_err(|error| invalid(format!("recipient: {error}")))?,
+        };
+        let trusted = certificates(&enrollment.trusted, "trusted certificate")?;
+        let own = match &enrollment.credential {
+            Credential::Secret(secret) => {
+                use abide_cmp::limits::{IDENTIFIER, ITERATIONS, MIN_ITERATIONS};
+                if !(MIN_ITERATIONS..=ITERATIONS).contains(&secret.iterations) {
+                    return Err(invalid(format!(
+                        "{} PBM iterations: {MIN_ITERATIONS} to {ITERATIONS} are possible",
+                        secret.iterations
+                    )));
+                }
+                if secret.reference.is_empty() || secret.reference.len() > IDENTIFIER {
+                    return Err(invalid(format!(
+                        "the reference of the secret has 1 to {IDENTIFIER} octets"
+                    )));
+                }
+                None
+            }
+            Credential::Certificate(credential) => {
+                if trusted.is_empty() {
+                    return Err(invalid(
+                        "signature protection needs a trusted certificate to check the answers \
+                         against",
+                    ));
+                }
+                let own = Certificate::from_der(&credential.certificate)
+                    .map_err(|error| invalid(format!("the own certificate: {error}")))?;
+                let key = host
+                    .public_key(&credential.key)
+                    .map_err(|e| Error::Key(e.0))?;
+                if key != own.public_key.raw {
+                    return Err(invalid(format!(
+                        "the private key does not belong to the own certificate ('{}')",
+                        own.subject
+                    )));
+                }
+                Some(own)
+            }
+        };
+        Ok(Self {
+            enrollment,
+            recipient,
+            request: read_request(enrollment, host)?,
+            own,
+            trusted,
+            out_trusted: certificates(&enrollment.out_trusted, "trusted certificate for output")?,
+            untrusted: certificates(&enrollment.untrusted, "untrusted certificate")?,
+        })
+    }
+
+    /// The key that is to be certified.
+    pub(crate) fn public_key(&self) -> &[u8] {
+        match &self.request {
+            Request::Csr(csr) => csr.public_key.raw,
+            Request::Template { public_key, .. } => public_key,
+        }
+    }
+
+    /// The CertTemplate of ir and cr.
+    pub(crate) fn template(&self) -> Option<CertTemplate<'_>> {
+        let Request::Template {
+            subject,
+            san,
+            public_key,
+            ..
+        } = &self.request
+        else {
+            return None;
+        };
+        let san = san.as_ref().map(|san| Extension {
+            oid: oid::SUBJECT_ALT_NAME,
+            // A certificate without a subject is identified by this (RFC 5280, 4.2.1.6).
+            critical: subject.is_null(),
+            value: san.der(),
+        });
+        Some(CertTemplate {
+            subject: Some(subject.clone()),
+            public_key: Some(Cow::Borrowed(public_key)),
+            extensions: san.into_iter().collect(),
+            ..CertTemplate::default()
+        })
+    }
+
+    /// SHA-256 of what is asked for.
+    pub(crate) fn csr_digest(&self) -> Vec<u8> {
+        match (&self.request, self.template()) {
+            (Request::Csr(csr), _) => Hash::Sha256.digest(csr.raw),
+            (_, template) => {
+                let mut writer = abide_cmp::der::Writer::new();
+                template.unwrap_or_default().write(&mut writer);
+                Hash::Sha256.digest(&writer.finish())
+            }
+        }
+    }
+
+    /// SHA-256 of who is asked.
+    pub(crate) fn issuer_digest(&self) -> Vec<u8> {
+        let mut fields = Fields::default();
+        fields.add(self.enrollment.operation.name().as_bytes());
+        fields.add(self.enrollment.server.as_bytes());
+        fields.add(self.recipient.der());
+        fields.digest()
+    }
+
+    /// SHA-256 of the content of everything that decides what is believed and how
+    /// requests are protected. A rewrite that changes nothing gives the same.
+    pub(crate) fn configuration_digest(
+        &self,
+        host: &dyn Host,
+        transaction_id: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        let mut fields = Fields::default();
+        let key = match &self.enrollment.credential {
+            Credential::Secret(secret) => {
+                fields.add(b"secret");
+                fields.add(&secret.reference);
+                &secret.key
+            }
+            Credential::Certificate(credential) => {
+                fields.add(b"certificate");
+                fields.add(&credential.certificate);
+                fields.add_set(&credential.chain);
+                &credential.key
+            }
+        };
+        let fingerprint = host
+            .fingerprint(key, transaction_id)
+            .map_err(|e| Error::Key(e.0))?;
+        fields.add(&fingerprint);
+        fields.add_set(&self.enrollment.trusted);
+        fields.add_set(&self.enrollment.out_trusted);
+        fields.add(&[u8::from(self.enrollment.implicit_confirm)]);
+        Ok(fields.digest())
+    }
+}
+
+/// Fields that are hashed with their lengths, so that no two sequences look alike.
+#[derive(Default)]
+struct Fields(Vec<u8>);
+
+impl Fields {
+    fn add(&mut self, field: &[u8]) {
+        self.0
+            .extend_from_slice(&(field.len() as u64).to_be_bytes());
+        self.0.extend_from_slice(field);
+    }
+
+    /// Adds certificates whose order does not matter.
+    fn add_set(&mut self, certificates: &[Vec<u8>]) {
+        let mut sorted: Vec<_> = certificates.iter().collect();
+        sorted.sort();
+        sorted.dedup();
+        self.add(&(sorted.len() as u64).to_be_bytes());
+        sorted
+            .into_iter()
+            .for_each(|certificate| self.add(certificate));
+    }
+
+    fn digest(self) -> Vec<u8> {
+        Hash::Sha256.digest(&self.0)
+    }
+}
+
+fn invalid(why: impl Into<String>) -> Error {
+    Error::Invalid(why.into())
+}
+
+fn check_names(enrollment: &Enrollment) -> Result<(), Error> {
+    if enrollment.order.is_empty() || enrollment.order.len() > limits::NAME {
+        return Err(invalid(format!(
+            "an order's name has 1 to {} octets",
+            limits::NAME
+        )));
+    }
+    if enrollment.account.len() > limits::NAME {
+        return Err(invalid(format!(
+            "an account's name has at most {} octets",
+            limits::NAME
+        )));
+    }
+    let scheme = ["http://", "https://"]
+        .iter()
+        .any(|s| enrollment.server.starts_with(s));
+    if !scheme {
+        return Err(invalid(format!(
+            "the server '{}' is not an http:// or https:// URL",
+            enrollment.server.escape_debug()
+        )));
+    }
+    Ok(())
+}
+
+fn check_limits(given: &Limits) -> Result<(), Error> {
+    let within = |what: &str, value: u64, most: u64| {
+        if (1..=most).contains(&value) {
+            return Ok(());
+        }
+        Err(invalid(format!(
+            "{what} of {value} ms: 1 to {most} are possible"
+        )))
+    };
+    within(
+        "a maximum duration",
+        given.maximum_duration_ms,
+        limits::DURATION_MS,
+    )?;
+    within(
+        "a request timeout",
+        given.request_timeout_ms,
+        limits::REQUEST_TIMEOUT_MS,
+    )?;
+    within(
+        "a maximum poll interval",
+        given.maximum_poll_interval_ms,
+        limits::DURATION_MS,
+    )?;
+    within(
+        "a minimum poll interval",
+        given.minimum_poll_interval_ms,
+        given.maximum_poll_interval_ms,
+    )
+}
+
+fn certificates<'e>(ders: &'e [Vec<u8>], what: &str) -> Result<Vec<Certificate<'e>>, Error> {
+    if ders.len() > abide_cmp::limits::PATH_CANDIDATES {
+        let most = abide_cmp::limits::PATH_CANDIDATES;
+        return Err(invalid(format!(
+            "more than {most} of one kind of certificate ({what})"
+        )));
+    }
+    ders.iter()
+        .enumerate()
+        .map(|(index, der)| {
+            Certificate::from_der(der)
+                .map_err(|error| invalid(format!("{what} {}: {error}", index + 1)))
+        })
+        .collect()
+}
+
+fn read_request<'e>(enrollment: &'e Enrollment, host: &dyn Host) -> Result<Request<'e>, Error> {
+    match (&enrollment.want, enrollment.operation) {
+        (Want::Csr(der), Operation::P10cr) => {
+            let csr = CertificationRequest::from_der(der)
+                .map_err(|error| invalid(format!("the CSR: {error}")))?;
+            let algorithm = SignatureAlgorithm::from_identifier(&csr.signature_algorithm)
+                .map_err(|error| invalid(format!("the CSR: {error}")))?;
+            let verifier = HostVerifier(host);
+            if !verifier.is_valid(algorithm, &csr.public_key, csr.info, csr.signature) {
+                return Err(invalid(
+                    "the CSR's signature does not fit its own key: it was changed after it was \
+                     made, or made with another key",
+                ));
+            }
+            Ok(Request::Csr(csr))
+        }
+        (Want::Template(template), Operation::Ir | Operation::Cr) => {
+            let subject = Name::parse(&template.subject)
+                .map_err(|error| invalid(format!("subject: {error}")))?;
+            if template.sans.len() > limits::SANS {
+                return Err(invalid(format!(
+                    "{} subject alternative names: at most {} are possible",
+                    template.sans.len(),
+                    limits::SANS
+                )));
+            }
+            let san = match template.sans.as_slice() {
+                [] => None,
+                sans => Some(
+                    SubjectAltName::parse(sans)
+                        .map_err(|error| invalid(format!("subject alternative name: {error}")))?,
+                ),
+            };
+            if subject.is_null() && san.is_none() {
+                return Err(invalid("neither a subject nor a subject alternative name"));
+            }
+            let public_key = host
+                .public_key(&template.key)
+                .map_err(|e| Error::Key(e.0))?;
+            let read = PublicKeyInfo::from_der(&public_key)
+                .map_err(|error| invalid(format!("the new key: {error}")))?;
+            SignatureAlgorithm::for_key(&read)
+                .map_err(|error| invalid(format!("the new key: {}", error.to_string())))?;
+            Ok(Request::Template {
+                subject,
+                san,
+                key: &template.key,
+                public_key,
+            })
+        }
+        (Want::Csr(_), operation) => Err(invalid(format!(
+            "a CSR goes with p10cr; {} takes a subject and a key",
+            operation.name()
+        ))),
+        (Want::Template(_), Operation::P10cr) => Err(invalid("p10cr takes a CSR")),
+    }
+}

@@ -1,0 +1,199 @@
+//! The messages that are sent.
+
+use alloc::vec::Vec;
+
+use abide_cmp::protection::{Hash, MacAlgorithm, SignatureAlgorithm};
+use abide_cmp::{
+    AlgorithmIdentifier, CertReqMsg, CertRequest, CertStatus, Draft, GeneralName, InfoTypeAndValue,
+    Name, PkiBody, PkiHeader, PkiStatusInfo, ProofOfPossession, PublicKeyInfo, Time,
+};
+use minicbor::bytes::ByteVec;
+
+use crate::driver::Error;
+use crate::enrollment::{Credential, Operation};
+use crate::host::Host;
+use crate::limits;
+use crate::plan::{Plan, Request};
+use crate::record::TransactionRecord;
+
+/// Writes the first request into a record that is being made.
+pub(crate) fn enroll(
+    plan: &Plan<'_>,
+    host: &dyn Host,
+    record: &mut TransactionRecord,
+    now_ms: u64,
+) -> Result<(), Error> {
+    let body = match &plan.request {
+        Request::Csr(csr) => PkiBody::P10cr(csr.clone()),
+        Request::Template {
+            key, public_key, ..
+        } => {
+            let template = plan.template().unwrap_or_default();
+            let mut message = CertReqMsg::new(CertRequest {
+                cert_req_id: 0,
+                template,
+                controls: None,
+            });
+            let public_key = PublicKeyInfo::from_der(public_key)
+                .map_err(|error| Error::Invalid(alloc::format!("the new key: {error}")))?;
+            let algorithm = SignatureAlgorithm::for_key(&public_key)
+                .map_err(|error| Error::Invalid(alloc::format!("the new key: {error}")))?;
+            let signature = host
+                .sign(key, algorithm, &message.raw_request)
+                .map_err(|error| Error::Key(error.0))?;
+            message.popo = Some(ProofOfPossession::Signature {
+                algorithm: algorithm.identifier(),
+                signature: signature.into(),
+            });
+            match plan.enrollment.operation {
+                Operation::Cr => PkiBody::Cr(alloc::vec![message]),
+                _ => PkiBody::Ir(alloc::vec![message]),
+            }
+        }
+    };
+    write(plan, host, record, now_ms, &body)?;
+    record.request_nonce = record.last_nonce.clone();
+    Ok(())
+}
+
+/// Writes a pollReq for the certReqId that the CA gave (RFC 9483, 4.4).
+pub(crate) fn poll(
+    plan: &Plan<'_>,
+    host: &dyn Host,
+    record: &mut TransactionRecord,
+    now_ms: u64,
+) -> Result<(), Error> {
+    let id = record.cert_req_id.unwrap_or(-1);
+    write(
+        plan,
+        host,
+        record,
+        now_ms,
+        &PkiBody::PollReq(alloc::vec![id]),
+    )
+}
+
+/// Writes the certConf that accepts or, with a reason, refuses a certificate.
+pub(crate) fn confirm(
+    plan: &Plan<'_>,
+    host: &dyn Host,
+    record: &mut TransactionRecord,
+    now_ms: u64,
+    cert_hash: &[u8],
+    cert_req_id: i64,
+    refusal: Option<PkiStatusInfo<'_>>,
+) -> Result<(), Error> {
+    let status = CertStatus {
+        cert_hash,
+        cert_req_id,
+        status_info: refusal,
+        hash_alg: None,
+    };
+    write(
+        plan,
+        host,
+        record,
+        now_ms,
+        &PkiBody::CertConf(alloc::vec![status]),
+    )?;
+    record.request_nonce = record.last_nonce.clone();
+    Ok(())
+}
+
+/// Puts header, body and protection together and notes in the record what the answer
+/// must fit.
+fn write(
+    plan: &Plan<'_>,
+    host: &dyn Host,
+    record: &mut TransactionRecord,
+    now_ms: u64,
+    body: &PkiBody<'_>,
+) -> Result<(), Error> {
+    let nonce = host.random(limits::NONCE);
+    let reference: &[u8];
+    let (sender, sender_kid) = match (&plan.enrollment.credential, &plan.own) {
+        (Credential::Secret(secret), _) => {
+            reference = &secret.reference;
+            // The name of the secret as commonName (RFC 9483, 3.1), where it is text.
+            let name = match core::str::from_utf8(reference) {
+                Ok(text) => Name::common_name(text),
+                Err(_) => Name::NULL,
+            };
+            (name, Some(reference))
+        }
+        (_, Some(own)) => (own.subject.clone(), own.subject_key_identifier()),
+        (_, None) => (Name::NULL, None),
+    };
+    let recipient = match record.peer_name.as_deref().map(|der| Name::from_der(der)) {
+        Some(Ok(name)) => name,
+        _ => plan.recipient.clone(),
+    };
+    let mut header = PkiHeader::new(
+        GeneralName::Directory(sender),
+        GeneralName::Directory(recipient),
+    );
+    header.message_time = Some(Time::from_unix((now_ms / 1000) as i64));
+    header.sender_kid = sender_kid;
+    header.transaction_id = Some(&record.transaction_id);
+    header.sender_nonce = Some(&nonce);
+    header.recip_nonce = record.recip_nonce.as_ref().map(|nonce| nonce.as_slice());
+    let may_ask = matches!(body, PkiBody::Ir(_) | PkiBody::Cr(_) | PkiBody::P10cr(_));
+    if plan.enrollment.implicit_confirm && may_ask {
+        header.general_info.push(InfoTypeAndValue::IMPLICIT_CONFIRM);
+    }
+    let message = protect(plan, host, header, body)?;
+    record.last_request = ByteVec::from(message);
+    record.last_nonce = ByteVec::from(nonce);
+    record.pending = true;
+    record.next_ms = None;
+    record.resends = 0;
+    Ok(())
+}
+
+fn protect(
+    plan: &Plan<'_>,
+    host: &dyn Host,
+    header: PkiHeader<'_>,
+    body: &PkiBody<'_>,
+) -> Result<Vec<u8>, Error> {
+    let (salt, parameters);
+    let mut header = header;
+    match &plan.enrollment.credential {
+        Credential::Secret(secret) => {
+            salt = host.random(limits::SALT);
+            let algorithm = MacAlgorithm::PasswordBased {
+                salt: &salt,
+                owf: Hash::Sha256,
+                iterations: secret.iterations,
+                mac: Hash::Sha256,
+            };
+            parameters = algorithm.parameters();
+            header.protection_alg = Some(AlgorithmIdentifier {
+                oid: algorithm.oid(),
+                parameters: Some(&parameters),
+            });
+            let draft = Draft::new(&header, body);
+            let bits = host
+                .mac(&secret.key, &algorithm, &draft.protected_part())
+                .map_err(|error| Error::Key(error.0))?;
+            Ok(draft.finish::<Vec<u8>>(Some(&bits), &[]))
+        }
+        Credential::Certificate(credential) => {
+            let own = plan.own.as_ref().map(|own| own.public_key);
+            let algorithm = own.map(|key| SignatureAlgorithm::for_key(&key)).transpose();
+            let Ok(Some(algorithm)) = algorithm else {
+                return Err(Error::Invalid("the own key cannot sign messages".into()));
+            };
+            header.protection_alg = Some(algorithm.identifier());
+            let draft = Draft::new(&header, body);
+            let bits = host
+                .sign(&credential.key, algorithm, &draft.protected_part())
+                .map_err(|error| Error::Key(error.0))?;
+            // The protection certificate first, then its chain (RFC 9483, 3.3).
+            let extra_certs: Vec<&[u8]> = core::iter::once(credential.certificate.as_slice())
+                .chain(credential.chain.iter().map(Vec::as_slice))
+                .collect();
+            Ok(draft.finish(Some(&bits), &extra_certs))
+        }
+    }
+}

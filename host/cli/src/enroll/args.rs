@@ -1,0 +1,203 @@
+//! The command line of `abide enroll`: the options of `openssl cmp` where it has them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::exit;
+use crate::names;
+use crate::output::Format;
+use crate::secret::Source;
+
+/// Ten years in seconds: a longer time is a slip of the finger.
+const LONGEST: u64 = 10 * 366 * 24 * 3600;
+
+/// Obtain one certificate from a CA over CMP.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct Enroll {
+    /// What is asked for: ir and cr for a key and a subject, p10cr for a PKCS #10 request
+    #[arg(long, value_enum)]
+    pub(crate) cmd: Cmd,
+    /// The CMP endpoint; http:// when no scheme is given
+    #[arg(long, value_name = "URL", value_parser = names::server_url)]
+    pub(crate) server: String,
+    /// The CA's distinguished name, as /CN=…/O=…
+    #[arg(long, value_name = "DN", value_parser = names::distinguished_name)]
+    pub(crate) recipient: Option<String>,
+
+    /// The name under which the CA knows the shared secret
+    #[arg(long = "ref", value_name = "REF", help_heading = "Protection")]
+    pub(crate) reference: Option<String>,
+    /// The shared secret: pass:SECRET, env:VARIABLE, file:PATH (first line) or stdin
+    #[arg(long, value_name = "SRC", help_heading = "Protection")]
+    pub(crate) secret: Option<Source>,
+    /// Iterations of the password-based MAC
+    #[arg(long, value_name = "N", default_value_t = 500, help_heading = "Protection",
+          value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    pub(crate) pbm_iterations: u32,
+    /// The certificate that signs requests; further certificates of the file are its chain
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Protection",
+        requires = "key"
+    )]
+    pub(crate) cert: Option<PathBuf>,
+    /// The private key of --cert
+    #[arg(long, value_name = "FILE", help_heading = "Protection")]
+    pub(crate) key: Option<PathBuf>,
+    /// The passphrase of --key and --newkey, given like --secret
+    #[arg(long, value_name = "SRC", help_heading = "Protection")]
+    pub(crate) keypass: Option<Source>,
+    /// Certificates that lead from --cert towards a root
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Protection")]
+    pub(crate) extracerts: Vec<PathBuf>,
+
+    /// Trust anchors for the CA's messages
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Trust")]
+    pub(crate) trusted: Vec<PathBuf>,
+    /// Trust anchors for the new certificate; those of --trusted when absent
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Trust")]
+    pub(crate) out_trusted: Vec<PathBuf>,
+    /// Certificates that help to build paths and are not trusted
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Trust")]
+    pub(crate) untrusted: Vec<PathBuf>,
+    /// Trust anchors for an https server; the system's when absent
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Trust")]
+    pub(crate) tls_trusted: Vec<PathBuf>,
+    /// The certificate shown to an https server
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_key",
+        help_heading = "Trust"
+    )]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_cert",
+        help_heading = "Trust"
+    )]
+    pub(crate) tls_key: Option<PathBuf>,
+
+    /// The PKCS #10 request, for p10cr
+    #[arg(long, value_name = "FILE", help_heading = "The certificate")]
+    pub(crate) csr: Option<PathBuf>,
+    /// The subject, as /CN=…/O=…, for ir and cr
+    #[arg(long, value_name = "DN", value_parser = names::distinguished_name,
+          help_heading = "The certificate")]
+    pub(crate) subject: Option<String>,
+    /// Alternative names, separated by commas: DNS names, IP and mail addresses, URIs
+    #[arg(long, value_name = "LIST", help_heading = "The certificate")]
+    pub(crate) sans: Option<String>,
+    /// The key to be certified; a P-256 key is made there when the file is absent
+    #[arg(long, value_name = "FILE", help_heading = "The certificate")]
+    pub(crate) newkey: Option<PathBuf>,
+    /// Ask the CA to do without a confirmation
+    #[arg(long, help_heading = "The certificate")]
+    pub(crate) implicit_confirm: bool,
+
+    /// Where the certificate goes; the standard output when absent
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) certout: Option<PathBuf>,
+    /// Where the certificate and its chain go, leaf first
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) chainout: Option<PathBuf>,
+    /// Where the CA certificates go that the CA sent along (caPubs)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) cacertsout: Option<PathBuf>,
+    /// The form of the result
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    pub(crate) output: Format,
+    /// Show every step
+    #[arg(long, short, help_heading = "Output", conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    /// Show no progress
+    #[arg(long, short, help_heading = "Output")]
+    pub(crate) quiet: bool,
+
+    /// The store; $XDG_STATE_HOME/abide/abide.db when absent
+    #[arg(long, value_name = "FILE", help_heading = "Transaction")]
+    pub(crate) store: Option<PathBuf>,
+    /// Go on with the open transaction, or begin one when there is none
+    #[arg(long, help_heading = "Transaction")]
+    pub(crate) resume: bool,
+    /// The name of this wish in the store; derived from the request when absent
+    #[arg(long, value_name = "NAME", help_heading = "Transaction")]
+    pub(crate) order: Option<String>,
+    /// The account the order is kept for
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Transaction"
+    )]
+    pub(crate) account: String,
+    /// Keep no compiled code
+    #[arg(long, help_heading = "Transaction")]
+    pub(crate) no_cache: bool,
+
+    #[command(flatten)]
+    pub(crate) times: Times,
+}
+
+/// Times in seconds, and the number of polls.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Times {
+    /// The time for the whole transaction, restarts included
+    #[arg(long, value_name = "S", default_value_t = 600, value_parser = seconds(1),
+          help_heading = "Times, in seconds")]
+    pub(crate) total_timeout: u64,
+    /// The time for one request and its answer
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = seconds(1),
+          help_heading = "Times, in seconds")]
+    pub(crate) msg_timeout: u64,
+    /// The shortest time between polls, whatever the CA says
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seconds(1),
+          help_heading = "Times, in seconds")]
+    pub(crate) min_poll: u64,
+    /// The longest time between polls, whatever the CA says
+    #[arg(long, value_name = "S", default_value_t = 300, value_parser = seconds(1),
+          help_heading = "Times, in seconds")]
+    pub(crate) max_poll: u64,
+    /// The number of polls after which the transaction fails
+    #[arg(long, value_name = "N", default_value_t = 60, help_heading = "Times, in seconds",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_polls: u32,
+    /// How long this command keeps trying when the server cannot be reached; the
+    /// transaction stays open
+    #[arg(long, value_name = "S", default_value_t = 15, value_parser = seconds(0),
+          help_heading = "Times, in seconds")]
+    pub(crate) unreachable_timeout: u64,
+    /// How long this command stays while the CA says waiting; until the end of the
+    /// transaction when absent
+    #[arg(long, value_name = "S", value_parser = seconds(0), help_heading = "Times, in seconds")]
+    pub(crate) max_wait: Option<u64>,
+}
+
+impl Times {
+    /// How long an unreachable server is borne.
+    pub(crate) fn unreachable(&self) -> Duration {
+        Duration::from_secs(self.unreachable_timeout)
+    }
+}
+
+fn seconds(least: u64) -> clap::builder::RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(least..=LONGEST)
+}
+
+/// What is asked of the CA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cmd {
+    /// First certificate of a new end entity
+    Ir,
+    /// A further certificate
+    Cr,
+    /// A certificate for a PKCS #10 request
+    P10cr,
+}

@@ -1,0 +1,343 @@
+//! From the command line to an enrollment: every file is read and every
+//! contradiction found before a store is opened or a byte is sent.
+
+use std::path::Path;
+
+use abide_host::wit::keys::KeyError;
+use abide_host::wit::transactions::{
+    CertificateCredential, Credential, Enrollment, Limits, Operation, SharedSecret, Template, Want,
+};
+use abide_host::{FileKeys, HttpNetwork, KeyFileError, Keys};
+use aws_lc_rs::digest;
+use zeroize::Zeroizing;
+
+use super::args::{Cmd, Enroll};
+use crate::exit::Stop;
+use crate::secret::Source;
+use crate::text::hex;
+use crate::{der, files, names, output, pem, secret, services};
+
+/// The names under which the component asks for keys. They end in error messages,
+/// and stay the same when a file is moved.
+const SECRET: &str = "the shared secret";
+const KEY: &str = "the key";
+const NEW_KEY: &str = "the new key";
+
+/// Hexadecimal digits of a derived order name: 128 bits keep wishes apart.
+const ORDER_DIGITS: usize = 32;
+
+/// Everything an enrollment needs besides the store.
+pub(crate) struct Plan {
+    pub(crate) enrollment: Enrollment,
+    pub(crate) keys: FileKeys,
+    pub(crate) network: HttpNetwork,
+}
+
+/// Reads what the options name. May create the file of `--newkey`.
+pub(crate) async fn plan(args: &Enroll) -> Result<Plan, Stop> {
+    check(args)?;
+    let network = services::network(
+        &args.server,
+        &args.tls_trusted,
+        args.tls_cert.as_deref().zip(args.tls_key.as_deref()),
+    )?;
+    let mut keys = FileKeys::new();
+    let trusted = pem::all_certificates("--trusted", &args.trusted)?;
+    let out_trusted = pem::all_certificates("--out-trusted", &args.out_trusted)?;
+    let untrusted = pem::all_certificates("--untrusted", &args.untrusted)?;
+    let mut passphrase = Passphrase {
+        source: args.keypass.clone(),
+        known: None,
+    };
+    let credential = credential(args, &mut passphrase, &mut keys).await?;
+    let want = want(args, &mut passphrase, &mut keys)?;
+    let operation = match args.cmd {
+        Cmd::Ir => Operation::Ir,
+        Cmd::Cr => Operation::Cr,
+        Cmd::P10cr => Operation::P10cr,
+    };
+    let order = match &args.order {
+        Some(order) => order.clone(),
+        None => derived_order(args, &want, &keys).await?,
+    };
+    let times = &args.times;
+    let enrollment = Enrollment {
+        order,
+        account: args.account.clone(),
+        operation,
+        want,
+        server: args.server.clone(),
+        recipient: args.recipient.clone().unwrap_or_default(),
+        credential,
+        trusted,
+        out_trusted,
+        untrusted,
+        implicit_confirm: args.implicit_confirm,
+        limits: Limits {
+            maximum_duration_ms: times.total_timeout * 1000,
+            minimum_poll_interval_ms: times.min_poll * 1000,
+            maximum_poll_interval_ms: times.max_poll * 1000,
+            maximum_polls: times.max_polls,
+            request_timeout_ms: times.msg_timeout * 1000,
+        },
+    };
+    Ok(Plan {
+        enrollment,
+        keys,
+        network,
+    })
+}
+
+/// Contradictions between options, and targets that cannot be written.
+fn check(args: &Enroll) -> Result<(), Stop> {
+    let usage = |message: &str| Err(Stop::usage(message));
+    match args.cmd {
+        Cmd::P10cr if args.csr.is_none() => {
+            return usage("--cmd p10cr asks for a PKCS #10 request: give --csr FILE");
+        }
+        Cmd::P10cr if args.newkey.is_some() || args.subject.is_some() || args.sans.is_some() => {
+            return usage(
+                "--newkey, --subject and --sans do not go with --cmd p10cr: the request \
+                          of --csr already says them",
+            );
+        }
+        Cmd::Ir | Cmd::Cr if args.csr.is_some() => {
+            return usage("--csr goes with --cmd p10cr; for ir and cr give --newkey and --subject");
+        }
+        Cmd::Ir | Cmd::Cr if args.newkey.is_none() && args.key.is_none() => {
+            return usage(
+                "the key to be certified is missing: give --newkey FILE, which is made \
+                          when it does not exist",
+            );
+        }
+        Cmd::Ir | Cmd::Cr if args.subject.is_none() => {
+            return usage(
+                "the subject is missing: give --subject /CN=…, or --subject / with --sans",
+            );
+        }
+        _ => {}
+    }
+    if args.cert.is_none() {
+        if args.reference.is_none() {
+            return usage(
+                "nothing protects the request: give --ref and --secret, or --cert and --key",
+            );
+        }
+        if !args.extracerts.is_empty() {
+            return usage("--extracerts goes with --cert: a shared secret needs no certificates");
+        }
+    } else if args.secret.is_some() {
+        return usage("--secret and --cert are two ways to protect the request: give one of them");
+    }
+    if args.times.min_poll > args.times.max_poll {
+        return usage("--min-poll is longer than --max-poll");
+    }
+    let targets = [
+        ("--certout", &args.certout),
+        ("--chainout", &args.chainout),
+        ("--cacertsout", &args.cacertsout),
+        ("--newkey", &args.newkey),
+    ];
+    for (option, path) in targets {
+        if let Some(path) = path {
+            files::check_target(option, path)?;
+        }
+    }
+    Ok(())
+}
+
+async fn credential(
+    args: &Enroll,
+    passphrase: &mut Passphrase,
+    keys: &mut FileKeys,
+) -> Result<Credential, Stop> {
+    if let Some(path) = &args.key {
+        add_key(keys, KEY, "--key", path, passphrase)?;
+    }
+    let Some(path) = &args.cert else {
+        let secret = match &args.secret {
+            Some(source) => source.read("--secret")?,
+            None => secret::prompt("--secret", "the shared secret")?,
+        };
+        keys.add_secret(SECRET, secret);
+        let reference = args.reference.clone().unwrap_or_default().into_bytes();
+        let iterations = args.pbm_iterations;
+        return Ok(Credential::Secret(SharedSecret {
+            reference,
+            key: SECRET.into(),
+            iterations,
+        }));
+    };
+    let mut chain = pem::certificates("--cert", path)?;
+    let certificate = chain.remove(0);
+    chain.extend(pem::all_certificates("--extracerts", &args.extracerts)?);
+    let own = public_key(keys, KEY).await?;
+    if let (Some(key), Some(certified)) = (&args.key, der::public_key(&certificate))
+        && own != certified
+    {
+        return Err(Stop::usage(format!(
+            "--key {}: is not the key of the certificate in --cert {}; give the two that belong \
+             together",
+            key.display(),
+            path.display()
+        )));
+    }
+    Ok(Credential::Certificate(CertificateCredential {
+        certificate,
+        chain,
+        key: KEY.into(),
+    }))
+}
+
+fn want(args: &Enroll, passphrase: &mut Passphrase, keys: &mut FileKeys) -> Result<Want, Stop> {
+    if let Some(csr) = &args.csr {
+        return Ok(Want::Csr(pem::request("--csr", csr)?));
+    }
+    let sans = args
+        .sans
+        .as_deref()
+        .map(names::alternative_names)
+        .transpose();
+    let sans = sans
+        .map_err(|error| Stop::usage(format!("--sans: {error}")))?
+        .unwrap_or_default();
+    let subject = args.subject.clone().unwrap_or_default();
+    if subject.is_empty() && sans.is_empty() {
+        return Err(Stop::usage(
+            "an empty --subject needs --sans: a certificate must name something",
+        ));
+    }
+    let key = match &args.newkey {
+        Some(path) if args.key.as_ref() != Some(path) => {
+            new_key(path, args, passphrase, keys)?;
+            NEW_KEY
+        }
+        _ => KEY,
+    };
+    Ok(Want::Template(Template {
+        subject,
+        sans,
+        key: key.into(),
+    }))
+}
+
+/// Loads the key to be certified, or makes it. It is on the disk before anything
+/// is sent: a certificate for a key that was lost would be worth nothing.
+fn new_key(
+    path: &Path,
+    args: &Enroll,
+    passphrase: &mut Passphrase,
+    keys: &mut FileKeys,
+) -> Result<(), Stop> {
+    if !path.exists() {
+        let made = FileKeys::generate_p256().map_err(|error| Stop::host(error.to_string()))?;
+        files::create_private("--newkey", path, made.as_bytes())?;
+        if !args.quiet {
+            output::say(&format!(
+                "made a P-256 key, not encrypted: {}",
+                path.display()
+            ));
+        }
+    }
+    add_key(keys, NEW_KEY, "--newkey", path, passphrase)
+}
+
+/// The passphrase of all key files, read when the first encrypted one is met and
+/// only once: the standard input does not give it twice.
+struct Passphrase {
+    source: Option<Source>,
+    known: Option<Zeroizing<Vec<u8>>>,
+}
+
+impl Passphrase {
+    fn get(&mut self, path: &Path) -> Result<&[u8], Stop> {
+        let passphrase = match self.known.take() {
+            Some(known) => known,
+            None => match &self.source {
+                Some(source) => source.read("--keypass")?,
+                None => secret::prompt(
+                    "--keypass",
+                    &format!("the passphrase of {}", path.display()),
+                )?,
+            },
+        };
+        Ok(self.known.insert(passphrase))
+    }
+}
+
+fn add_key(
+    keys: &mut FileKeys,
+    name: &str,
+    option: &str,
+    path: &Path,
+    passphrase: &mut Passphrase,
+) -> Result<(), Stop> {
+    let bytes = Zeroizing::new(files::read(option, path)?);
+    let added = match keys.add_private_key(name, &bytes, None) {
+        Err(KeyFileError::Encrypted { .. }) => {
+            keys.add_private_key(name, &bytes, Some(passphrase.get(path)?))
+        }
+        added => added,
+    };
+    added.map_err(|error| Stop::usage(format!("{option} {}: {error}", path.display())))
+}
+
+async fn public_key(keys: &FileKeys, name: &str) -> Result<Vec<u8>, Stop> {
+    keys.public_key(name).await.map_err(|error| match error {
+        KeyError::NotFound(why) | KeyError::Unsupported(why) | KeyError::Unavailable(why) => {
+            Stop::usage(why)
+        }
+    })
+}
+
+/// The same wish has the same name, so that a restart finds its transaction
+/// without being told: operation and server, with the request itself or with
+/// subject, names and key.
+async fn derived_order(args: &Enroll, want: &Want, keys: &FileKeys) -> Result<String, Stop> {
+    let mut parts: Vec<Vec<u8>> = vec![
+        format!("{:?}", args.cmd).into_bytes(),
+        args.server.clone().into_bytes(),
+    ];
+    match want {
+        Want::Csr(csr) => parts.push(csr.clone()),
+        Want::Template(template) => {
+            parts.push(template.subject.clone().into_bytes());
+            parts.push(template.sans.join(",").into_bytes());
+            parts.push(public_key(keys, &template.key).await?);
+        }
+    }
+    Ok(order_name(&parts))
+}
+
+/// Every part goes in with its length, so that no two lists of parts read alike.
+fn order_name(parts: &[Vec<u8>]) -> String {
+    let mut context = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part);
+    }
+    let mut name = hex(context.finish().as_ref());
+    name.truncate(ORDER_DIGITS);
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From `printf '\0\0\0\0\0\0\0\2ir' | sha256sum`.
+    #[test]
+    fn an_order_is_named_by_its_parts() {
+        let name = |parts: &[&str]| {
+            order_name(
+                &parts
+                    .iter()
+                    .map(|part| part.as_bytes().to_vec())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(name(&["ir"]), "c62176dcee8a0782b0fda76f8d6d7a46");
+        assert_ne!(name(&["ab", "c"]), name(&["a", "bc"]));
+        assert_ne!(name(&["ab"]), name(&["ab", ""]));
+    }
+}

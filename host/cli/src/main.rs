@@ -1,0 +1,121 @@
+//! The program `abide`: certificate enrollment over CMP on a command line. What a
+//! CA sends is read by a WebAssembly component without any power of its own; this
+//! program gives it a store, the way to the CA and the keys, and waits for it.
+
+mod demo;
+mod der;
+mod enroll;
+mod exit;
+mod files;
+mod inspect;
+mod interrupt;
+mod mock_ca;
+mod names;
+mod output;
+mod paths;
+mod pem;
+mod secret;
+mod services;
+mod text;
+mod transactions;
+mod when;
+mod words;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use exit::{Exit, Stop};
+use output::Format;
+
+/// Obtain certificates over CMP (RFC 9810, 9483, 9811).
+#[derive(Parser, Debug)]
+#[command(name = "abide", version, after_help = exit::HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Enroll(Box<enroll::Enroll>),
+    Transactions(transactions::Transactions),
+    Inspect(inspect::Inspect),
+    MockCa(mock_ca::MockCa),
+    Demo(demo::Demo),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // One thread: a command does one thing at a time, and threads take time to start.
+    let exit = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime.block_on(run(cli.command)),
+        Err(error) => {
+            let stop = Stop::host(format!("this machine gives abide no event loop ({error})"));
+            output::fail(&stop, Format::Text)
+        }
+    };
+    ExitCode::from(exit.code())
+}
+
+async fn run(command: Command) -> Exit {
+    match command {
+        Command::Enroll(args) => enroll::run(&args).await,
+        Command::Transactions(args) => transactions::run(&args).await,
+        Command::Inspect(args) => inspect::run(&args).await,
+        Command::MockCa(args) => mock_ca::run(&args).await,
+        Command::Demo(args) => demo::run(&args).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_spellings_of_openssl_are_understood() {
+        for line in [
+            "abide enroll --cmd p10cr --server http://127.0.0.1:1/pkix/ --recipient /CN=CA --ref r \
+             --secret pass:s --csr a --trusted b --certout c --chainout d --store e",
+            "abide enroll --cmd ir --server 127.0.0.1:1 --cert a --key b --keypass env:X \
+             --extracerts c d --trusted e f --untrusted g --subject /CN=x --newkey h \
+             --implicit-confirm --resume --output json",
+            "abide transactions list --store x --output json",
+            "abide transactions show 00ff",
+            "abide inspect --output json FILE",
+            "abide inspect - --verify --secret pass:x",
+            "abide mock-ca --dir d --listen 127.0.0.1:0 --ref r --secret pass:s --poll-count 2 \
+             --check-after 1 --implicit-confirm --repeat refuse --path /pkix/ \
+             --p10cr-cert-req-id -1",
+            "abide demo",
+        ] {
+            Cli::try_parse_from(line.split_whitespace()).expect(line);
+        }
+    }
+
+    #[test]
+    fn contradictions_are_bad_usage() {
+        for line in [
+            "abide enroll --cmd ir",
+            "abide enroll --cmd kur --server x",
+            "abide enroll --cmd ir --server ftp://x",
+            "abide enroll --cmd ir --server x --cert a",
+            "abide enroll --cmd ir --server x --min-poll 0",
+            "abide enroll --cmd ir --server x --pbm-iterations 99",
+            "abide transactions show nothex",
+            "abide inspect x --secret pass:x",
+        ] {
+            let error = Cli::try_parse_from(line.split_whitespace()).expect_err(line);
+            assert_eq!(error.exit_code(), i32::from(Exit::Usage.code()), "{line}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What a client asks for, and whether it proves that it holds the key.
+
+use abide_cmp::protection::{SignatureAlgorithm, SignatureVerifier, SoftwareVerifier};
+use abide_cmp::{
+    AlgorithmIdentifier, CertReqMsg, CertificationRequest, Extension, FailInfo, Name, PkiBody,
+    ProofOfPossession, PublicKeyInfo, oid,
+};
+use x509_cert::der::Decode;
+use x509_cert::ext::pkix::SubjectAltName;
+
+use crate::refusal::Refusal;
+
+/// The certificate that a client wants and may have.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// Its subject.
+    pub(crate) subject: Name<'static>,
+    /// Its further names.
+    pub(crate) names: Option<SubjectAltName>,
+    /// DER SubjectPublicKeyInfo.
+    pub(crate) key: Vec<u8>,
+    /// Whether it asked for more than these, which this CA decides by itself.
+    pub(crate) modified: bool,
+}
+
+impl Wanted {
+    /// Reads an ir, cr or p10cr and checks its proof of possession.
+    pub(crate) fn read(body: &PkiBody<'_>) -> Result<Self, Refusal> {
+        match body {
+            PkiBody::Ir(requests) | PkiBody::Cr(requests) => match requests.as_slice() {
+                [request] => Self::from_crmf(request),
+                _ => Err(Refusal::new(
+                    FailInfo::BAD_REQUEST,
+                    format!(
+                        "the message asks for {} certificates; ask for one (RFC 9483, 4.1.1)",
+                        requests.len()
+                    ),
+                )),
+            },
+            PkiBody::P10cr(request) => Self::from_pkcs10(request),
+            other => Err(Refusal::new(
+                FailInfo::BAD_REQUEST,
+                format!("'{}' asks for no certificate", other.body_type().name()),
+            )),
+        }
+    }
+
+    fn from_crmf(message: &CertReqMsg<'_>) -> Result<Self, Refusal> {
+        let request = &message.request;
+        if request.cert_req_id != 0 {
+            return Err(Refusal::new(
+                FailInfo::BAD_REQUEST,
+                format!("certReqId is {} instead of 0 (RFC 9483, 4.1.1)", request.cert_req_id),
+            ));
+        }
+        let template = &request.template;
+        let Some(key) = template.public_key.as_deref() else {
+            return Err(bad_template("the certTemplate has no publicKey, and this CA makes no keys"));
+        };
+        let Some(subject) = &template.subject else {
+            return Err(bad_template("the certTemplate has no subject (RFC 9483, 4.1.1)"));
+        };
+        let key = public_key(key)?;
+        match &message.popo {
+            Some(ProofOfPossession::Signature { algorithm, signature }) => {
+                prove(algorithm, &key, &message.raw_request, signature)?;
+            }
+            Some(ProofOfPossession::RaVerified) => {
+                return Err(Refusal::new(
+                    FailInfo::BAD_POP,
+                    "raVerified is for registration authorities; sign the certReq",
+                ));
+            }
+            Some(ProofOfPossession::Other(_)) => {
+                return Err(Refusal::new(
+                    FailInfo::BAD_POP,
+                    "only a signature over the certReq proves possession here",
+                ));
+            }
+            None => {
+                return Err(Refusal::new(
+                    FailInfo::BAD_POP,
+                    "the request does not prove possession of the key; sign the certReq",
+                ));
+            }
+        }
+        let modified = !template.others.is_empty();
+        Self::granted(subject, &template.extensions, &key, modified)
+    }
+
+    fn from_pkcs10(request: &CertificationRequest<'_>) -> Result<Self, Refusal> {
+        let key = public_key(request.public_key.raw)?;
+        prove(&request.signature_algorithm, &key, request.info, request.signature)?;
+        Self::granted(&request.subject, &request.extensions, &key, false)
+    }
+
+    fn granted(
+        subject: &Name<'_>,
+        extensions: &[Extension<'_>],
+        key: &PublicKeyInfo<'_>,
+        modified: bool,
+    ) -> Result<Self, Refusal> {
+        let names = extensions.iter().find(|extension| extension.oid == oid::SUBJECT_ALT_NAME);
+        let names = match names {
+            None => None,
+            Some(names) => Some(
+                SubjectAltName::from_der(names.value)
+                    .map_err(|_| bad_template("the subjectAltName cannot be read"))?,
+            ),
+        };
+        if subject.is_null() && names.as_ref().is_none_or(|names| names.0.is_empty()) {
+            return Err(bad_template("neither a subject nor a subjectAltName is asked for"));
+        }
+        let others = extensions.iter().any(|extension| extension.oid != oid::SUBJECT_ALT_NAME);
+        Ok(Self {
+            subject: subject.clone().into_owned(),
+            names,
+            key: key.raw.to_vec(),
+            modified: modified || others,
+        })
+    }
+}
+
+fn public_key(der: &[u8]) -> Result<PublicKeyInfo<'_>, Refusal> {
+    PublicKeyInfo::from_der(der)
+        .map_err(|error| bad_template(&format!("the publicKey cannot be read: {error}")))
+}
+
+fn prove(
+    algorithm: &AlgorithmIdentifier<'_>,
+    key: &PublicKeyInfo<'_>,
+    data: &[u8],
+    signature: &[u8],
+) -> Result<(), Refusal> {
+    let algorithm = SignatureAlgorithm::from_identifier(algorithm)
+        .map_err(|why| Refusal::new(FailInfo::BAD_ALG, format!("proof of possession: {why}")))?;
+    if SoftwareVerifier.is_valid(algorithm, key, data, signature) {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        FailInfo::BAD_POP,
+        "the signature of the request does not fit the public key in it",
+    ))
+}
+
+fn bad_template(text: &str) -> Refusal {
+    Refusal::new(FailInfo::BAD_CERT_TEMPLATE, text)
+}

@@ -1,0 +1,195 @@
+//! The imports of the world `enroller`, for the linker of any embedder:
+//!
+//! ```ignore
+//! impl AbideView for MyData { fn abide(&mut self) -> &mut Ctx { &mut self.abide } }
+//! let mut linker = wasmtime::component::Linker::<MyData>::new(&engine);
+//! abide_host::add_to_linker(&mut linker)?;
+//! ```
+//!
+//! Every number that comes from the guest is clamped here, so no implementation of a service has
+//! to trust it.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
+use wasmtime::component::{HasData, Linker};
+
+use crate::Services;
+use crate::error::one_line;
+use crate::limits;
+use crate::wit::enroller::wasi::{clocks::wall_clock, random::random};
+use crate::wit::{keys, network, storage, telemetry};
+
+/// The state behind the imports.
+#[derive(Debug)]
+pub struct Ctx {
+    services: Services,
+    random: SystemRandom,
+}
+
+impl Ctx {
+    /// Imports that are served by `services`.
+    pub fn new(services: Services) -> Self {
+        Ctx {
+            services,
+            random: SystemRandom::new(),
+        }
+    }
+}
+
+/// A store's data that has a [`Ctx`] in it.
+pub trait AbideView: Send {
+    /// The state behind the imports.
+    fn abide(&mut self) -> &mut Ctx;
+}
+
+/// Adds the six imports of the world `enroller` to a linker, and nothing else.
+pub fn add_to_linker<T: AbideView + 'static>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    storage::add_to_linker::<T, HasCtx>(linker, T::abide)?;
+    network::add_to_linker::<T, HasCtx>(linker, T::abide)?;
+    keys::add_to_linker::<T, HasCtx>(linker, T::abide)?;
+    telemetry::add_to_linker::<T, HasCtx>(linker, T::abide)?;
+    wall_clock::add_to_linker::<T, HasCtx>(linker, T::abide)?;
+    random::add_to_linker::<T, HasCtx>(linker, T::abide)
+}
+
+struct HasCtx;
+
+impl HasData for HasCtx {
+    type Data<'a> = &'a mut Ctx;
+}
+
+impl storage::Host for Ctx {
+    async fn get(
+        &mut self,
+        kind: String,
+        id: String,
+    ) -> wasmtime::Result<Result<Option<storage::Entry>, storage::StorageError>> {
+        Ok(self.services.storage.get(&kind, &id).await)
+    }
+
+    async fn commit(
+        &mut self,
+        changes: Vec<storage::Change>,
+    ) -> wasmtime::Result<Result<Vec<u64>, storage::StorageError>> {
+        Ok(self.services.storage.commit(changes).await)
+    }
+
+    async fn list(
+        &mut self,
+        filter: storage::Filter,
+        cursor: Option<String>,
+        limit: u32,
+    ) -> wasmtime::Result<Result<storage::Page, storage::StorageError>> {
+        let limit = limit.min(limits::PAGE_RECORDS);
+        Ok(self.services.storage.list(filter, cursor, limit).await)
+    }
+}
+
+impl network::Host for Ctx {
+    async fn exchange(
+        &mut self,
+        mut request: network::Request,
+    ) -> wasmtime::Result<Result<network::Response, network::NetworkError>> {
+        let longest = u64::try_from(limits::EXCHANGE_TIME.as_millis()).unwrap_or(u64::MAX);
+        request.timeout_ms = request.timeout_ms.clamp(1, longest);
+        request.response_limit = request.response_limit.min(limits::RESPONSE_BYTES);
+        Ok(self.services.network.exchange(request).await)
+    }
+}
+
+impl keys::Host for Ctx {
+    async fn public_key(
+        &mut self,
+        key: String,
+    ) -> wasmtime::Result<Result<Vec<u8>, keys::KeyError>> {
+        Ok(self.services.keys.public_key(&key).await)
+    }
+
+    async fn sign(
+        &mut self,
+        key: String,
+        algorithm: keys::SignatureAlgorithm,
+        data: Vec<u8>,
+    ) -> wasmtime::Result<Result<Vec<u8>, keys::KeyError>> {
+        Ok(self.services.keys.sign(&key, algorithm, data).await)
+    }
+
+    async fn mac(
+        &mut self,
+        key: String,
+        algorithm: keys::MacAlgorithm,
+        data: Vec<u8>,
+    ) -> wasmtime::Result<Result<Vec<u8>, keys::KeyError>> {
+        Ok(self.services.keys.mac(&key, algorithm, data).await)
+    }
+
+    async fn verify(
+        &mut self,
+        algorithm: keys::SignatureAlgorithm,
+        public_key: Vec<u8>,
+        data: Vec<u8>,
+        signature: Vec<u8>,
+    ) -> wasmtime::Result<keys::Verdict> {
+        Ok(self
+            .services
+            .keys
+            .verify(algorithm, public_key, data, signature)
+            .await)
+    }
+
+    async fn fingerprint(
+        &mut self,
+        key: String,
+        salt: Vec<u8>,
+    ) -> wasmtime::Result<Result<Vec<u8>, keys::KeyError>> {
+        Ok(self.services.keys.fingerprint(&key, salt).await)
+    }
+}
+
+impl telemetry::Host for Ctx {
+    fn emit(&mut self, mut event: telemetry::Event) -> wasmtime::Result<()> {
+        // The text may quote a peer, and it ends on somebody's terminal.
+        event.text = one_line(cut(&event.text, limits::EVENT_TEXT));
+        event.name = one_line(cut(&event.name, limits::EVENT_TEXT));
+        event.transaction_id = one_line(cut(&event.transaction_id, limits::EVENT_TEXT));
+        self.services.telemetry.emit(event);
+        Ok(())
+    }
+}
+
+impl wall_clock::Host for Ctx {
+    fn now(&mut self) -> wasmtime::Result<wall_clock::Datetime> {
+        // A clock before 1970 cannot be expressed; every certificate is then not yet valid, which
+        // is what a person with such a clock has to be told anyway.
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO);
+        Ok(wall_clock::Datetime {
+            seconds: now.as_secs(),
+            nanoseconds: now.subsec_nanos(),
+        })
+    }
+}
+
+impl random::Host for Ctx {
+    fn get_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        // The interface has no error: what cannot be served ends the call.
+        if len > limits::RANDOM_BYTES {
+            wasmtime::bail!(
+                "{len} random bytes at once, {} are allowed",
+                limits::RANDOM_BYTES
+            );
+        }
+        let mut bytes = vec![0; usize::try_from(len)?];
+        self.random
+            .fill(&mut bytes)
+            .map_err(|_| wasmtime::format_err!("the machine gives no random bytes"))?;
+        Ok(bytes)
+    }
+}
+
+/// The longest beginning of at most `limit` bytes that ends between two characters.
+fn cut(text: &str, limit: usize) -> &str {
+    &text[..text.floor_char_boundary(limit)]
+}

@@ -1,0 +1,129 @@
+//! The world `gate`: messages and policies, without any power.
+
+use std::fmt;
+use std::sync::Arc;
+
+use wasmtime::Store;
+use wasmtime::component::{InstancePre, Linker};
+
+use crate::engine::Shared;
+use crate::error::HostError;
+use crate::pool::{Guest, Pool, World};
+use crate::wit::backoff::{Decision, Exponential, Failures, PolicyError};
+use crate::wit::gate::{Gate as Bindings, GatePre};
+use crate::wit::message::{DecodeError, Signer, Summary, Trust, VerifyError};
+
+/// A decoder and verifier of messages in the sandbox. Clones share its instances.
+///
+/// Calls never wait for anything outside, so they run on the caller's thread to their end; the
+/// runtime's call deadline bounds how long that can be.
+#[derive(Clone)]
+pub struct Gate {
+    pool: Arc<Pool<GateWorld>>,
+}
+
+/// Runs one exported function on a pooled instance.
+macro_rules! call {
+    ($self:ident.$interface:ident.$function:ident($($argument:expr),*)) => {{
+        let mut lease = $self.pool.lease().await?;
+        let (store, gate) = lease.parts();
+        let result = gate.$interface().$function(store, $($argument),*);
+        lease.end(result)
+    }};
+}
+
+impl Gate {
+    pub(crate) fn new(shared: Arc<Shared>, component: Vec<u8>) -> Self {
+        Gate {
+            pool: Arc::new(Pool::new(shared, component, ())),
+        }
+    }
+
+    /// Compiles the component now instead of with the first call.
+    pub async fn prepare(&self) -> Result<(), HostError> {
+        self.pool.prepare().await.map(|_| ())
+    }
+
+    /// Decodes one DER PKIMessage to its header and kind.
+    pub async fn decode(&self, message: &[u8]) -> Result<Result<Summary, DecodeError>, HostError> {
+        call!(self.abide_cmp_message.call_decode(message))
+    }
+
+    /// Decodes one DER PKIMessage and describes all of it as JSON.
+    pub async fn describe(&self, message: &[u8]) -> Result<Result<String, DecodeError>, HostError> {
+        call!(self.abide_cmp_message.call_describe(message))
+    }
+
+    /// Verifies the protection of one DER PKIMessage.
+    pub async fn verify(
+        &self,
+        message: &[u8],
+        trust: &Trust,
+    ) -> Result<Result<Signer, VerifyError>, HostError> {
+        call!(self.abide_cmp_message.call_verify(message, trust))
+    }
+
+    /// cert-manager's policy: one hour, doubling, at most 32 hours.
+    pub async fn default_policy(&self) -> Result<Exponential, HostError> {
+        call!(self.abide_cmp_backoff.call_default_policy())
+    }
+
+    /// The delay in milliseconds after `attempts` consecutive failures.
+    pub async fn delay(
+        &self,
+        policy: Exponential,
+        attempts: Option<i64>,
+    ) -> Result<Result<u64, PolicyError>, HostError> {
+        call!(self.abide_cmp_backoff.call_delay(policy, attempts))
+    }
+
+    /// Whether the next attempt is due at `now_ms`.
+    pub async fn next_attempt(
+        &self,
+        policy: Exponential,
+        failures: Failures,
+        now_ms: u64,
+    ) -> Result<Result<Decision, PolicyError>, HostError> {
+        call!(
+            self.abide_cmp_backoff
+                .call_next_attempt(policy, failures, now_ms)
+        )
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").finish_non_exhaustive()
+    }
+}
+
+/// The world, for the pool.
+pub(crate) struct GateWorld;
+
+impl World for GateWorld {
+    const NAME: &'static str = "gate";
+    // Nothing is imported, so there is nothing to wait for, and a call on the caller's own stack
+    // takes half the time of one on a fiber.
+    const YIELDS: bool = false;
+    type State = ();
+    type Data = ();
+    type Pre = GatePre<Guest<()>>;
+    type Bindings = Bindings;
+
+    fn data(_: &()) {}
+
+    fn link(_: &mut Linker<Guest<()>>) -> wasmtime::Result<()> {
+        Ok(())
+    }
+
+    fn check(pre: InstancePre<Guest<()>>) -> wasmtime::Result<Self::Pre> {
+        GatePre::new(pre)
+    }
+
+    async fn instantiate(
+        pre: &Self::Pre,
+        store: &mut Store<Guest<()>>,
+    ) -> wasmtime::Result<Bindings> {
+        pre.instantiate(store)
+    }
+}

@@ -1,0 +1,203 @@
+//! One private key and what it can sign.
+
+use std::fmt;
+
+use aws_lc_rs::encoding::AsDer;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA224_ASN1_SIGNING,
+    ECDSA_P521_SHA256_ASN1_SIGNING, ECDSA_P521_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
+    EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256,
+    RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384, RSA_PSS_SHA512,
+    RsaEncoding,
+};
+use pkcs8::{ObjectIdentifier, PrivateKeyInfoRef};
+use rustls_pki_types::PrivateKeyDer;
+
+use super::KeyFileError;
+use crate::wit::keys::{KeyError, SignatureAlgorithm};
+
+const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
+const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
+
+/// A SubjectPublicKeyInfo of Ed25519 up to the key's 32 octets (RFC 8410, 4).
+const ED25519_SPKI: [u8; 12] = [
+    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+];
+
+/// aws-lc-rs ties a curve to the hashes it signs with. The first of a curve is the usual one.
+const P256: &[(SignatureAlgorithm, &EcdsaSigningAlgorithm)] = &[(
+    SignatureAlgorithm::EcdsaSha256,
+    &ECDSA_P256_SHA256_ASN1_SIGNING,
+)];
+const P384: &[(SignatureAlgorithm, &EcdsaSigningAlgorithm)] = &[(
+    SignatureAlgorithm::EcdsaSha384,
+    &ECDSA_P384_SHA384_ASN1_SIGNING,
+)];
+const P521: &[(SignatureAlgorithm, &EcdsaSigningAlgorithm)] = &[
+    (
+        SignatureAlgorithm::EcdsaSha512,
+        &ECDSA_P521_SHA512_ASN1_SIGNING,
+    ),
+    (
+        SignatureAlgorithm::EcdsaSha384,
+        &ECDSA_P521_SHA384_ASN1_SIGNING,
+    ),
+    (
+        SignatureAlgorithm::EcdsaSha256,
+        &ECDSA_P521_SHA256_ASN1_SIGNING,
+    ),
+    (
+        SignatureAlgorithm::EcdsaSha224,
+        &ECDSA_P521_SHA224_ASN1_SIGNING,
+    ),
+];
+
+/// The hashes of the three curves.
+const CURVES: [&[(SignatureAlgorithm, &EcdsaSigningAlgorithm)]; 3] = [P256, P384, P521];
+
+/// A private key that is ready to sign.
+pub(super) struct PrivateKey {
+    pair: Pair,
+    spki: Vec<u8>,
+}
+
+enum Pair {
+    /// One pair for each hash the curve signs with.
+    Ec(Vec<(SignatureAlgorithm, EcdsaKeyPair)>),
+    Rsa(rsa::KeyPair),
+    Ed25519(Ed25519KeyPair),
+}
+
+impl PrivateKey {
+    /// Takes a key in one of the three plain forms.
+    pub(super) fn new(name: &str, key: &PrivateKeyDer<'_>) -> Result<Self, KeyFileError> {
+        let unsupported = |what: String| KeyFileError::Unsupported {
+            name: name.to_owned(),
+            what,
+        };
+        let (pair, spki) = match key {
+            PrivateKeyDer::Sec1(key) => ec(key.secret_sec1_der()),
+            PrivateKeyDer::Pkcs1(key) => rsa(rsa::KeyPair::from_der(key.secret_pkcs1_der()).ok()),
+            PrivateKeyDer::Pkcs8(key) => {
+                let der = key.secret_pkcs8_der();
+                let info = PrivateKeyInfoRef::try_from(der).map_err(|_| KeyFileError::NoKey {
+                    name: name.to_owned(),
+                })?;
+                match info.algorithm.oid {
+                    EC_PUBLIC_KEY => ec(der),
+                    RSA_ENCRYPTION => rsa(rsa::KeyPair::from_pkcs8(der).ok()),
+                    ED25519 => ed25519(der),
+                    other => return Err(unsupported(format!("its algorithm is {other}"))),
+                }
+            }
+            _ => None,
+        }
+        .ok_or_else(|| {
+            unsupported("it is damaged, or its curve or length is another".to_owned())
+        })?;
+        Ok(PrivateKey { pair, spki })
+    }
+
+    /// The DER SubjectPublicKeyInfo.
+    pub(super) fn spki(&self) -> &[u8] {
+        &self.spki
+    }
+
+    /// A signature over `data`. The name is for the error.
+    pub(super) fn sign(
+        &self,
+        name: &str,
+        algorithm: SignatureAlgorithm,
+        data: &[u8],
+    ) -> Result<Vec<u8>, KeyError> {
+        let random = SystemRandom::new();
+        let failed = |_| KeyError::Unavailable(format!("{name} failed to sign"));
+        match &self.pair {
+            Pair::Ec(pairs) => {
+                let pair = pairs.iter().find(|(able, _)| *able == algorithm);
+                if let Some((_, pair)) = pair {
+                    let signature = pair.sign(&random, data).map_err(failed)?;
+                    return Ok(signature.as_ref().to_vec());
+                }
+            }
+            Pair::Rsa(pair) => {
+                if let Some(encoding) = rsa_encoding(algorithm) {
+                    let mut signature = vec![0; pair.public_modulus_len()];
+                    pair.sign(encoding, &random, data, &mut signature)
+                        .map_err(failed)?;
+                    return Ok(signature);
+                }
+            }
+            Pair::Ed25519(pair) => {
+                if algorithm == SignatureAlgorithm::Ed25519 {
+                    let signature = pair.try_sign(data).map_err(failed)?;
+                    return Ok(signature.as_ref().to_vec());
+                }
+            }
+        }
+        let algorithm = format!("{algorithm:?}");
+        let algorithm = algorithm.trim_start_matches("SignatureAlgorithm::");
+        Err(KeyError::Unsupported(format!(
+            "{name} is {self:?} and cannot sign with {algorithm}"
+        )))
+    }
+}
+
+/// What it is, and nothing of its secret.
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.pair {
+            Pair::Ec(pairs) => match pairs.first() {
+                Some((SignatureAlgorithm::EcdsaSha256, _)) => f.write_str("a P-256 key"),
+                Some((SignatureAlgorithm::EcdsaSha384, _)) => f.write_str("a P-384 key"),
+                _ => f.write_str("a P-521 key"),
+            },
+            Pair::Rsa(pair) => write!(f, "an RSA key of {} bits", pair.public_modulus_len() * 8),
+            Pair::Ed25519(_) => f.write_str("an Ed25519 key"),
+        }
+    }
+}
+
+fn ec(der: &[u8]) -> Option<(Pair, Vec<u8>)> {
+    // The reader refuses a key of another curve than the one it is told, in both forms.
+    let pairs = CURVES.iter().find_map(|curve| {
+        curve
+            .iter()
+            .map(|(name, algorithm)| {
+                let pair = EcdsaKeyPair::from_private_key_der(algorithm, der).ok()?;
+                Some((*name, pair))
+            })
+            .collect::<Option<Vec<_>>>()
+    })?;
+    let spki = pairs.first()?.1.public_key().as_der().ok()?;
+    let spki = spki.as_ref().to_vec();
+    Some((Pair::Ec(pairs), spki))
+}
+
+fn rsa(pair: Option<rsa::KeyPair>) -> Option<(Pair, Vec<u8>)> {
+    let pair = pair?;
+    let spki = pair.public_key().as_der().ok()?.as_ref().to_vec();
+    Some((Pair::Rsa(pair), spki))
+}
+
+fn ed25519(der: &[u8]) -> Option<(Pair, Vec<u8>)> {
+    let pair = Ed25519KeyPair::from_pkcs8(der).ok()?;
+    let mut spki = ED25519_SPKI.to_vec();
+    spki.extend_from_slice(pair.public_key().as_ref());
+    Some((Pair::Ed25519(pair), spki))
+}
+
+fn rsa_encoding(algorithm: SignatureAlgorithm) -> Option<&'static dyn RsaEncoding> {
+    Some(match algorithm {
+        SignatureAlgorithm::RsaPkcs1Sha256 => &RSA_PKCS1_SHA256,
+        SignatureAlgorithm::RsaPkcs1Sha384 => &RSA_PKCS1_SHA384,
+        SignatureAlgorithm::RsaPkcs1Sha512 => &RSA_PKCS1_SHA512,
+        SignatureAlgorithm::RsaPssSha256 => &RSA_PSS_SHA256,
+        SignatureAlgorithm::RsaPssSha384 => &RSA_PSS_SHA384,
+        SignatureAlgorithm::RsaPssSha512 => &RSA_PSS_SHA512,
+        _ => return None,
+    })
+}

@@ -1,0 +1,69 @@
+//! Signatures of others, checked with what aws-lc-rs knows; the rest is left to the component.
+
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA384_ASN1, ECDSA_P256_SHA512_ASN1, ECDSA_P384_SHA256_ASN1,
+    ECDSA_P384_SHA384_ASN1, ECDSA_P384_SHA512_ASN1, ECDSA_P521_SHA224_ASN1, ECDSA_P521_SHA256_ASN1,
+    ECDSA_P521_SHA384_ASN1, ECDSA_P521_SHA512_ASN1, ED25519, ML_DSA_44, ML_DSA_65, ML_DSA_87,
+    ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384,
+    RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384,
+    RSA_PSS_2048_8192_SHA512, VerificationAlgorithm,
+};
+
+use crate::wit::keys::{SignatureAlgorithm, Verdict};
+
+/// The algorithms that can be meant. ECDSA's name does not tell the curve; the key does, by being
+/// readable for one of them only.
+fn candidates(algorithm: SignatureAlgorithm) -> &'static [&'static dyn VerificationAlgorithm] {
+    match algorithm {
+        SignatureAlgorithm::EcdsaSha224 => &[&ECDSA_P521_SHA224_ASN1],
+        SignatureAlgorithm::EcdsaSha256 => &[
+            &ECDSA_P256_SHA256_ASN1,
+            &ECDSA_P384_SHA256_ASN1,
+            &ECDSA_P521_SHA256_ASN1,
+        ],
+        SignatureAlgorithm::EcdsaSha384 => &[
+            &ECDSA_P256_SHA384_ASN1,
+            &ECDSA_P384_SHA384_ASN1,
+            &ECDSA_P521_SHA384_ASN1,
+        ],
+        SignatureAlgorithm::EcdsaSha512 => &[
+            &ECDSA_P256_SHA512_ASN1,
+            &ECDSA_P384_SHA512_ASN1,
+            &ECDSA_P521_SHA512_ASN1,
+        ],
+        SignatureAlgorithm::RsaPkcs1Sha256 => &[&RSA_PKCS1_2048_8192_SHA256],
+        SignatureAlgorithm::RsaPkcs1Sha384 => &[&RSA_PKCS1_2048_8192_SHA384],
+        SignatureAlgorithm::RsaPkcs1Sha512 => &[&RSA_PKCS1_2048_8192_SHA512],
+        SignatureAlgorithm::RsaPssSha256 => &[&RSA_PSS_2048_8192_SHA256],
+        SignatureAlgorithm::RsaPssSha384 => &[&RSA_PSS_2048_8192_SHA384],
+        SignatureAlgorithm::RsaPssSha512 => &[&RSA_PSS_2048_8192_SHA512],
+        SignatureAlgorithm::Ed25519 => &[&ED25519],
+        SignatureAlgorithm::MlDsa44 => &[&ML_DSA_44],
+        SignatureAlgorithm::MlDsa65 => &[&ML_DSA_65],
+        SignatureAlgorithm::MlDsa87 => &[&ML_DSA_87],
+        // Whether SHA-1 is good enough is the component's decision, and so is its arithmetic.
+        SignatureAlgorithm::EcdsaSha1
+        | SignatureAlgorithm::RsaPkcs1Sha1
+        | SignatureAlgorithm::RsaPkcs1Sha224
+        | SignatureAlgorithm::Ed448 => &[],
+    }
+}
+
+/// Verifies with a DER SubjectPublicKeyInfo.
+pub(super) fn verify(
+    algorithm: SignatureAlgorithm,
+    spki: &[u8],
+    data: &[u8],
+    signature: &[u8],
+) -> Verdict {
+    let key = candidates(algorithm)
+        .iter()
+        .find_map(|candidate| ParsedPublicKey::new(*candidate, spki).ok());
+    match key {
+        None => Verdict::Unsupported,
+        Some(key) => match key.verify_sig(data, signature) {
+            Ok(()) => Verdict::Valid,
+            Err(_) => Verdict::Invalid,
+        },
+    }
+}

@@ -1,0 +1,100 @@
+//! The bounds of this host, each with the reason for the number. What a guest asks for is clamped
+//! to them, what it hands over is refused beyond them.
+
+use std::time::Duration;
+
+/// Linear memory of one instance, unless configured otherwise. The component needs about one
+/// mebibyte for an ordinary message; the rest is room for the largest answer and its copies.
+pub const MEMORY: usize = 64 << 20;
+
+/// Guest processor time of one call, unless configured otherwise. A verification takes
+/// milliseconds; whatever computes for five seconds does not come back.
+pub const CALL_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How often a running guest is looked at: the granularity of the deadline, and the longest time
+/// a guest keeps an executor thread before it lets others run.
+pub const TICK: Duration = Duration::from_millis(10);
+
+/// How many ticks without any call the ticker goes on before it sleeps: a busy host does not wake
+/// it for every call, an idle one does not pay for it.
+pub const IDLE_TICKS: u32 = 100;
+
+/// Calls that run at the same time, unless configured otherwise. An instance that waits for an
+/// answer holds about 80 KiB, so this is a bound on memory, not on threads.
+pub const INSTANCES: u32 = 256;
+
+/// Instances that are kept ready between calls. More than an executor has threads is rarely of use.
+pub const IDLE_INSTANCES: usize = 16;
+
+/// Core modules in one component: the program and the two shims that tie its imports to it.
+pub const CORE_INSTANCES_PER_COMPONENT: u32 = 4;
+
+/// Tables in one component: that of the program and that of the shim.
+pub const TABLES_PER_COMPONENT: u32 = 4;
+
+/// Entries of one table. The program's functions that are called by address; it has some hundreds.
+pub const TABLE_ELEMENTS: usize = 10_000;
+
+/// Random bytes in one call: nonces and identifiers are 16 bytes long.
+pub const RANDOM_BYTES: u64 = 4096;
+
+/// Bytes of an event's text. Longer ones are cut: a log line, not a dump.
+pub const EVENT_TEXT: usize = 4096;
+
+/// Body of one record. A transaction with its chain, its last request and its history takes some
+/// ten kibibytes; the largest CMP message that is accepted has to fit with room to spare.
+pub const RECORD_BODY: usize = 1 << 20;
+
+/// Bytes of each text in an envelope. Identifiers are hexadecimal digests, names of orders are
+/// names of people and machines.
+pub const ENVELOPE_TEXT: usize = 1024;
+
+/// Changes in one commit: a transaction with its order and its tasks, several times over.
+pub const CHANGES: usize = 64;
+
+/// Records on one page of a listing.
+pub const PAGE_RECORDS: u32 = 1000;
+
+/// Bytes of the bodies on one page: it is copied into the guest's memory. A page always has room
+/// for one record.
+pub const PAGE_BYTES: usize = 8 << 20;
+
+/// How long a write waits for another process that holds the store. A commit takes milliseconds;
+/// who waits longer than this waits for somebody who hangs.
+pub const STORE_BUSY: Duration = Duration::from_secs(10);
+
+/// An answer's body, whatever the guest asks for: it is copied into the guest's memory.
+pub const RESPONSE_BYTES: u32 = 16 << 20;
+
+/// One exchange, whatever the guest asks for. Longer waits are what polling is for.
+pub const EXCHANGE_TIME: Duration = Duration::from_secs(600);
+
+/// Time for a connection to come about, TLS included. What takes longer is not there.
+pub const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// Unused connections kept per endpoint: one client polls one CA over one connection.
+pub const IDLE_CONNECTIONS: usize = 4;
+
+/// Iterations of the one-way function of a password-based MAC: OpenSSL refuses more as well, and
+/// a message must not cost its reader seconds.
+pub const PBM_ITERATIONS: u32 = 100_000;
+
+/// Iterations of PBKDF2 in PBMAC1: above what is recommended for passwords today, below a second.
+pub const PBKDF2_ITERATIONS: u32 = 1_000_000;
+
+/// Octets of a salt. RFC 9810, 5.1.3.1 recommends no less than 8; 16 are usual.
+pub const SALT: usize = 256;
+
+/// Octets of a key derived by PBKDF2: no HMAC uses more than a block of its hash, at most 144.
+pub const DERIVED_KEY: u32 = 144;
+
+/// Iterations above which a derivation is moved to a thread that may block.
+pub const INLINE_ITERATIONS: u32 = 10_000;
+
+/// Iterations of PBKDF2 for a secret's fingerprint. The fingerprint stands in the store beside a
+/// request that is protected by the same secret with some hundred iterations of a hash: whoever
+/// can read both would guess at the request, which is cheaper.
+pub const FINGERPRINT_ITERATIONS: u32 = 1000;
+
+/// Octets of a key file. An RSA key of 8192 bits in PEM has six and a half thousand.
+pub const KEY_FILE: usize = 64 << 10;

@@ -1,0 +1,118 @@
+//! What the component may do to the world: four traits, one for each interface it imports.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::wit::{keys, network, storage, telemetry};
+
+/// Records that outlive the process. See the WIT interface `storage` for what each call promises.
+#[async_trait]
+pub trait Storage: Send + Sync {
+    /// The record, if there is one.
+    async fn get(
+        &self,
+        kind: &str,
+        id: &str,
+    ) -> Result<Option<storage::Entry>, storage::StorageError>;
+
+    /// All changes or none, durable on return.
+    async fn commit(
+        &self,
+        changes: Vec<storage::Change>,
+    ) -> Result<Vec<u64>, storage::StorageError>;
+
+    /// One page, in the order of the ids.
+    async fn list(
+        &self,
+        filter: storage::Filter,
+        cursor: Option<String>,
+        limit: u32,
+    ) -> Result<storage::Page, storage::StorageError>;
+}
+
+/// The way to the CA.
+#[async_trait]
+pub trait Network: Send + Sync {
+    /// Sends a message and waits for the answer.
+    async fn exchange(
+        &self,
+        request: network::Request,
+    ) -> Result<network::Response, network::NetworkError>;
+}
+
+/// Private keys and shared secrets, by name.
+#[async_trait]
+pub trait Keys: Send + Sync {
+    /// The DER SubjectPublicKeyInfo of a private key.
+    async fn public_key(&self, key: &str) -> Result<Vec<u8>, keys::KeyError>;
+
+    /// A signature over `data`.
+    async fn sign(
+        &self,
+        key: &str,
+        algorithm: keys::SignatureAlgorithm,
+        data: Vec<u8>,
+    ) -> Result<Vec<u8>, keys::KeyError>;
+
+    /// A MAC over `data`.
+    async fn mac(
+        &self,
+        key: &str,
+        algorithm: keys::MacAlgorithm,
+        data: Vec<u8>,
+    ) -> Result<Vec<u8>, keys::KeyError>;
+
+    /// A judgement on a signature.
+    async fn verify(
+        &self,
+        algorithm: keys::SignatureAlgorithm,
+        public_key: Vec<u8>,
+        data: Vec<u8>,
+        signature: Vec<u8>,
+    ) -> keys::Verdict;
+
+    /// 32 octets that change with the key and tell nothing else.
+    async fn fingerprint(&self, key: &str, salt: Vec<u8>) -> Result<Vec<u8>, keys::KeyError>;
+}
+
+/// Where events go. Called while the component runs: it must not block.
+pub trait Telemetry: Send + Sync {
+    /// Takes one event.
+    fn emit(&self, event: telemetry::Event);
+}
+
+/// A closure is all it takes to listen.
+impl<F: Fn(telemetry::Event) + Send + Sync> Telemetry for F {
+    fn emit(&self, event: telemetry::Event) {
+        self(event)
+    }
+}
+
+/// Forgets every event.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoTelemetry;
+
+impl Telemetry for NoTelemetry {
+    fn emit(&self, _: telemetry::Event) {}
+}
+
+/// All the power an enroller gets. The clock and the randomness are the machine's.
+#[derive(Clone)]
+pub struct Services {
+    /// Where transactions are kept.
+    pub storage: Arc<dyn Storage>,
+    /// The way to the CA.
+    pub network: Arc<dyn Network>,
+    /// Private keys and shared secrets.
+    pub keys: Arc<dyn Keys>,
+    /// Where events go.
+    pub telemetry: Arc<dyn Telemetry>,
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Services").finish_non_exhaustive()
+    }
+}

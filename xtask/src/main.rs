@@ -1,0 +1,74 @@
+//! The project's chores, as `cargo xtask COMMAND`. `cargo xtask help` lists them.
+//!
+//! Light on purpose: this program is compiled before anything can be shown, so what needs more
+//! than the standard library (the component's encoder) sits behind the feature `component`, which
+//! the command of that name turns on by itself.
+
+mod bench;
+mod component;
+mod demo;
+mod setup;
+mod shell;
+mod test;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  setup       installs what building and testing need, and only what is missing:
+              Rust targets and components by rustup; as root on Debian also OpenSSL,
+              a JDK and Bouncy Castle, the CMP peers of the tests
+  demo        sets up, builds abide and lets it tell its story: an enrollment at the
+              built-in CA that is killed while it waits, and goes on
+  test        sets up; formatting, lints, documentation, all tests
+    --only-tests      without formatting, lints and documentation
+    -- ARGUMENTS      for the test runner, such as the name of a test
+  component   builds both worlds, portable and native-speed, to target/component/
+              and prints their sizes, imports and exports
+  bench       compares with `openssl cmp` and prints the ratios; never fails on them
+    --rounds N        pairs of runs in each comparison, 31 unless given
+  help        this page
+
+Environment
+  CI=true              what is missing is an error, never a warning
+  CARGO_TARGET_DIR     where everything is built, target/ unless given";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    match command {
+        "setup" => nothing_more(command, rest).and_then(|()| setup::run()),
+        "demo" => demo::run(rest),
+        "test" => test::run(rest),
+        "component" => nothing_more(command, rest).and_then(|()| component::run()),
+        "bench" => bench::run(rest),
+        "help" | "--help" | "-h" => {
+            println!("{HELP}");
+            Ok(ExitCode::SUCCESS)
+        }
+        other => bail!("there is no command `{other}`; see `cargo xtask help`"),
+    }
+}
+
+fn nothing_more(command: &str, rest: &[String]) -> Result<()> {
+    match rest.first() {
+        Some(extra) => bail!("`{command}` takes no `{extra}`; see `cargo xtask help`"),
+        None => Ok(()),
+    }
+}

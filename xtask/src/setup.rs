@@ -1,0 +1,180 @@
+//! What building and testing need. Safe to repeat: it looks first and installs what is missing.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::{capture, cargo, in_ci, run as run_command, step, succeeds};
+
+/// The target of the component: nothing of a platform, so nothing but the imports of its world
+/// can be in the file.
+pub(crate) const GUEST_TARGET: &str = "wasm32-unknown-unknown";
+
+/// How long apt may wait for another apt, in seconds: unattended upgrades of a fresh machine take
+/// minutes, but not ten.
+const APT_LOCK_SECONDS: u32 = 600;
+
+/// A Debian package and the sign that what it brings is there, however it came.
+struct Package {
+    name: &'static str,
+    sign: Sign,
+}
+
+enum Sign {
+    /// A program that runs with this argument.
+    Runs(&'static str, &'static str),
+    File(&'static str),
+}
+
+/// The peers of the tests.
+const PACKAGES: [Package; 5] = [
+    Package {
+        name: "openssl",
+        sign: Sign::Runs("openssl", "version"),
+    },
+    Package {
+        name: "default-jdk-headless",
+        sign: Sign::Runs("javac", "-version"),
+    },
+    Package {
+        name: "libbcpkix-java",
+        sign: Sign::File("/usr/share/java/bcpkix.jar"),
+    },
+    Package {
+        name: "libbcprov-java",
+        sign: Sign::File("/usr/share/java/bcprov.jar"),
+    },
+    Package {
+        name: "libbcutil-java",
+        sign: Sign::File("/usr/share/java/bcutil.jar"),
+    },
+];
+
+/// `cargo xtask setup`.
+pub(crate) fn run() -> Result<ExitCode> {
+    for_building()?;
+    for_linting()?;
+    peers()?;
+    step("everything is there");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a build needs.
+pub(crate) fn for_building() -> Result<()> {
+    if !target_installed() {
+        step(format!("installing the Rust target {GUEST_TARGET}"));
+        rustup(&["target", "add", GUEST_TARGET])?;
+    }
+    if !succeeds(Command::new("cc").arg("--version")) {
+        bail!(
+            "there is no C compiler `cc`, which SQLite and the cryptography of the host need; \
+             on Debian: apt-get install build-essential"
+        );
+    }
+    Ok(())
+}
+
+/// What the lints need.
+pub(crate) fn for_linting() -> Result<()> {
+    rust_component("rustfmt", "fmt")?;
+    rust_component("clippy", "clippy")
+}
+
+/// The peers of the tests. Missing ones that cannot be installed are an error in an automatic run,
+/// else a warning: a person may want the tests that do without them.
+pub(crate) fn for_testing() -> Result<()> {
+    match peers() {
+        Err(error) if !in_ci() => {
+            step(format!("warning: {error:#}"));
+            step("going on; the tests that need them will fail");
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+/// OpenSSL alone, for what measures against it.
+pub(crate) fn openssl() -> Result<()> {
+    install(&PACKAGES[..1])
+}
+
+fn peers() -> Result<()> {
+    install(&PACKAGES)
+}
+
+fn install(packages: &[Package]) -> Result<()> {
+    let names = missing(packages);
+    if names.is_empty() {
+        return Ok(());
+    }
+    let list = names.join(" ");
+    if !Path::new("/etc/debian_version").exists() {
+        bail!("missing, by the names of Debian's packages: {list}; install what corresponds here");
+    }
+    if capture(Command::new("id").arg("-u"))?.trim() != "0" {
+        bail!("missing: {list}; as root: apt-get update && apt-get install {list}");
+    }
+    step("refreshing the list of Debian packages");
+    run_command(apt().args(["-qq", "update"]))?;
+    step(format!("installing {list}"));
+    run_command(
+        apt()
+            .args(["-qq", "--yes", "--no-install-recommends", "install"])
+            .args(&names),
+    )?;
+    let still = missing(packages);
+    if !still.is_empty() {
+        bail!("installed, but still not usable: {}", still.join(" "));
+    }
+    Ok(())
+}
+
+fn missing(packages: &[Package]) -> Vec<&'static str> {
+    packages
+        .iter()
+        .filter(|package| !package.present())
+        .map(|package| package.name)
+        .collect()
+}
+
+impl Package {
+    fn present(&self) -> bool {
+        match self.sign {
+            Sign::Runs(program, argument) => succeeds(Command::new(program).arg(argument)),
+            Sign::File(path) => Path::new(path).exists(),
+        }
+    }
+}
+
+fn apt() -> Command {
+    let mut command = Command::new("apt-get");
+    command
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .args(["-o", &format!("DPkg::Lock::Timeout={APT_LOCK_SECONDS}")]);
+    command
+}
+
+fn target_installed() -> bool {
+    capture(Command::new("rustc").args(["--print", "target-libdir", "--target", GUEST_TARGET]))
+        .is_ok_and(|directory| Path::new(directory.trim()).is_dir())
+}
+
+fn rust_component(component: &str, subcommand: &str) -> Result<()> {
+    if succeeds(&mut cargo([subcommand, "--version"])) {
+        return Ok(());
+    }
+    step(format!("installing the Rust component {component}"));
+    rustup(&["component", "add", component])
+}
+
+/// rustup works on the toolchain that runs this program: its proxy sets `RUSTUP_TOOLCHAIN`.
+fn rustup(arguments: &[&str]) -> Result<()> {
+    run_command(Command::new("rustup").args(arguments)).with_context(|| {
+        format!(
+            "without rustup, install by the means of your Rust toolchain what \
+             `rustup {}` would",
+            arguments.join(" ")
+        )
+    })
+}
