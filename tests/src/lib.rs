@@ -1,4 +1,11 @@
-//! What the tests share.
+//! What the tests share: keys and certificates of another implementation, and the
+//! programs of both as processes that end with their test.
+
+pub mod abide;
+pub mod pki;
+pub mod process;
+
+pub mod proxy;
 
 /// The first certificate or key of a PEM text, as DER.
 pub fn pem_to_der(pem: &str) -> Vec<u8> {

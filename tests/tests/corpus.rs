@@ -98,33 +98,37 @@ fn signatures_are_traced_to_the_root() {
         return;
     };
     let root = abide_tests::pem_to_der(&pem);
-    let root = Certificate::from_der(&root).expect("the root");
-    let trusted = [root];
-    let now = trusted[0].not_before.unix() + 86_400;
-    for peer in ["openssl30", "openssl40"] {
+    let trusted = [Certificate::from_der(&root).expect("the root")];
+    let a_day_later = trusted[0].not_before.unix() + 86_400;
+    for (peer, least) in [("openssl30", 70), ("openssl40", 110)] {
+        let found = messages(peer);
         let mut checked = 0;
-        for (path, octets) in messages(peer) {
-            let Ok(message) = PkiMessage::from_der(&octets) else {
+        for (path, octets) in &found {
+            let Ok(message) = PkiMessage::from_der(octets) else {
                 continue;
             };
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
             if protection::protection_kind(&message) != ProtectionKind::Signature {
                 continue;
             }
+            let now = Time::from_unix(a_day_later);
             let anchors = Anchors {
                 trusted: &trusted,
                 untrusted: &[],
-                now: Time::from_unix(now),
+                now,
             };
             match protection::verify_signature(&message, anchors, &SoftwareVerifier) {
                 Ok(_) => checked += 1,
-                Err(error) => eprintln!("{name}: {error}"),
+                // Its client had only another root, so that it sent no chain.
+                Err(ProtectionError::Untrusted(_)) if name.starts_with("ir_ec_untrusted_srv.1") => {
+                }
+                Err(ProtectionError::Unsupported(_)) if name.starts_with("ir_p521") => {}
+                Err(error) => panic!("{name}: {error}"),
             }
         }
-        eprintln!("{peer} {checked}");
+        assert!(
+            found.is_empty() || checked >= least,
+            "{peer}: only {checked} were checked"
+        );
     }
 }

@@ -8,7 +8,7 @@ use crate::der::{Reader, tag};
 use crate::limits;
 use crate::name::{GeneralName, Name};
 use crate::oid;
-use crate::protection::{SignatureAlgorithm, SignatureVerifier};
+use crate::protection::{SignatureAlgorithm, SignatureVerifier, Verdict};
 use crate::time::Time;
 use crate::x509::{Certificate, general_names};
 
@@ -173,14 +173,17 @@ impl<'a> Search<'_, 'a> {
         }
         let algorithm = SignatureAlgorithm::from_identifier(&last.signature_algorithm)
             .map_err(|_| PathError::rule(last, "its signature algorithm is not accepted"))?;
-        if !self
-            .verifier
-            .is_valid(algorithm, &issuer.public_key, last.tbs, last.signature)
-        {
-            return Err(PathError::rule(
-                last,
-                "its signature does not fit its issuer's key",
-            ));
+        let rule =
+            match self
+                .verifier
+                .verify(algorithm, &issuer.public_key, last.tbs, last.signature)
+            {
+                Verdict::Valid => None,
+                Verdict::Invalid => Some("its signature does not fit its issuer's key"),
+                Verdict::Unsupported => Some("its issuer's kind of key is not supported"),
+            };
+        if let Some(rule) = rule {
+            return Err(PathError::rule(last, rule));
         }
         self.path.push(issuer.clone());
         if is_anchor {

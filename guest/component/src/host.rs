@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use abide_cmp::protection::{Hash, MacAlgorithm, SignatureAlgorithm};
+use abide_cmp::protection::{Hash, MacAlgorithm, SignatureAlgorithm, Verdict};
 use abide_enroll as enroll;
 
 use crate::bindings::abide::cmp::{keys, network, storage, telemetry};
@@ -143,14 +143,14 @@ impl enroll::Host for Imports {
         public_key: &[u8],
         data: &[u8],
         signature: &[u8],
-    ) -> enroll::Verdict {
+    ) -> Verdict {
         let Some(algorithm) = to_signature_algorithm(algorithm) else {
-            return enroll::Verdict::Unsupported;
+            return Verdict::Unsupported;
         };
         match keys::verify(algorithm, public_key, data, signature) {
-            keys::Verdict::Valid => enroll::Verdict::Valid,
-            keys::Verdict::Invalid => enroll::Verdict::Invalid,
-            keys::Verdict::Unsupported => enroll::Verdict::Unsupported,
+            keys::Verdict::Valid => Verdict::Valid,
+            keys::Verdict::Invalid => Verdict::Invalid,
+            keys::Verdict::Unsupported => Verdict::Unsupported,
         }
     }
 

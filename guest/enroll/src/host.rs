@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use abide_cmp::PublicKeyInfo;
 use abide_cmp::protection::{
-    MacAlgorithm, SignatureAlgorithm, SignatureVerifier, SoftwareVerifier,
+    MacAlgorithm, SignatureAlgorithm, SignatureVerifier, SoftwareVerifier, Verdict,
 };
 
 /// What the host may index and show of a record.
@@ -120,15 +120,6 @@ pub enum NetworkError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError(pub String);
 
-/// The host's judgement on a signature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Verdict {
-    Valid,
-    Invalid,
-    Unsupported,
-}
-
 /// How loud an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -210,17 +201,16 @@ pub trait Host {
 pub(crate) struct HostVerifier<'h>(pub(crate) &'h dyn Host);
 
 impl SignatureVerifier for HostVerifier<'_> {
-    fn is_valid(
+    fn verify(
         &self,
         algorithm: SignatureAlgorithm,
         key: &PublicKeyInfo<'_>,
         data: &[u8],
         signature: &[u8],
-    ) -> bool {
+    ) -> Verdict {
         match self.0.verify(algorithm, key.raw, data, signature) {
-            Verdict::Valid => true,
-            Verdict::Invalid => false,
-            Verdict::Unsupported => SoftwareVerifier.is_valid(algorithm, key, data, signature),
+            Verdict::Unsupported => SoftwareVerifier.verify(algorithm, key, data, signature),
+            verdict => verdict,
         }
     }
 }

@@ -37,6 +37,6 @@ pub use enrollment::{
 pub use failure::{Failure, FailureClass, Fault};
 pub use host::{
     Change, Entry, Envelope, Event, Filter, Host, KeyError, Level, NetworkError, Page, Put,
-    Response, StorageError, Verdict,
+    Response, StorageError,
 };
 pub use record::{Confirmation, HistoryEntry, Phase, TransactionRecord};

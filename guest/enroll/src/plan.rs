@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use abide_cmp::protection::{Hash, SignatureAlgorithm, SignatureVerifier};
+use abide_cmp::protection::{Hash, SignatureAlgorithm, SignatureVerifier, Verdict};
 use abide_cmp::{
     CertTemplate, Certificate, CertificationRequest, Extension, Name, PublicKeyInfo,
     SubjectAltName, oid,
@@ -298,8 +298,12 @@ fn read_request<'e>(enrollment: &'e Enrollment, host: &dyn Host) -> Result<Reque
                 .map_err(|error| invalid(format!("the CSR: {error}")))?;
             let algorithm = SignatureAlgorithm::from_identifier(&csr.signature_algorithm)
                 .map_err(|error| invalid(format!("the CSR: {error}")))?;
-            let verifier = HostVerifier(host);
-            if !verifier.is_valid(algorithm, &csr.public_key, csr.info, csr.signature) {
+            let verdict =
+                HostVerifier(host).verify(algorithm, &csr.public_key, csr.info, csr.signature);
+            if verdict == Verdict::Unsupported {
+                return Err(invalid("the CSR: its kind of key is not supported"));
+            }
+            if verdict == Verdict::Invalid {
                 return Err(invalid(
                     "the CSR's signature does not fit its own key: it was changed after it was \
                      made, or made with another key",

@@ -106,12 +106,21 @@ impl Identity {
             bail!("the key does not belong to the certificate");
         }
         let (subject, key_id) = (read.subject.clone().into_owned(), key_id.to_vec());
-        Ok(Self { certificate, subject, key_id, key })
+        Ok(Self {
+            certificate,
+            subject,
+            key_id,
+            key,
+        })
     }
 
     fn load(certificate: &Path, key: &Path) -> anyhow::Result<Self> {
-        let unusable =
-            |path: &Path| format!("{} cannot be used; name a new folder for the CA", path.display());
+        let unusable = |path: &Path| {
+            format!(
+                "{} cannot be used; name a new folder for the CA",
+                path.display()
+            )
+        };
         let parsed = x509_cert::Certificate::from_pem(files::read(certificate)?)
             .and_then(|parsed| parsed.to_der())
             .with_context(|| unusable(certificate))?;

@@ -38,7 +38,11 @@ pub struct Entry {
 
 /// What happened in a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "event",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
 #[non_exhaustive]
 pub enum Event {
     /// The client was told to wait.
@@ -130,11 +134,15 @@ impl Books {
             .open(&path)
             .with_context(|| cannot(&path, "opened"))?;
         if file.try_lock().is_err() {
-            bail!("{} is in use by another CA: stop it or name another folder", dir.display());
+            bail!(
+                "{} is in use by another CA: stop it or name another folder",
+                dir.display()
+            );
         }
         let end = scan(&path, &mut file, each)?;
         // A crash may leave half a line, whose answer never left.
-        file.set_len(end).with_context(|| cannot(&path, "repaired"))?;
+        file.set_len(end)
+            .with_context(|| cannot(&path, "repaired"))?;
         Ok(Self { file, path })
     }
 
@@ -155,20 +163,26 @@ fn scan(
     file: &mut File,
     mut each: impl FnMut(Entry) -> anyhow::Result<()>,
 ) -> anyhow::Result<u64> {
-    file.seek(SeekFrom::Start(0)).with_context(|| cannot(path, "read"))?;
+    file.seek(SeekFrom::Start(0))
+        .with_context(|| cannot(path, "read"))?;
     let mut reader = BufReader::new(file);
     let (mut end, mut number, mut line) = (0, 0, Vec::new());
     loop {
         line.clear();
-        let length = reader.read_until(b'\n', &mut line).with_context(|| cannot(path, "read"))?;
+        let length = reader
+            .read_until(b'\n', &mut line)
+            .with_context(|| cannot(path, "read"))?;
         if line.last() != Some(&b'\n') {
             return Ok(end);
         }
         end += length as u64;
         number += 1;
-        serde_json::from_slice(&line).map_err(anyhow::Error::from).and_then(&mut each).with_context(
-            || format!("{}, line {number}, is not of a CA's books", path.display()),
-        )?;
+        serde_json::from_slice(&line)
+            .map_err(anyhow::Error::from)
+            .and_then(&mut each)
+            .with_context(|| {
+                format!("{}, line {number}, is not of a CA's books", path.display())
+            })?;
     }
 }
 
@@ -197,7 +211,9 @@ mod tests {
             time: "2024-02-17T17:12:09Z".into(),
             transaction_id: "00".into(),
             operation: "ir".into(),
-            event: Event::Refused { reason: reason.into() },
+            event: Event::Refused {
+                reason: reason.into(),
+            },
             memory: None,
         }
     }
@@ -229,7 +245,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let books = Books::open(dir.path(), |_| Ok(())).unwrap();
         let error = Books::open(dir.path(), |_| Ok(())).unwrap_err();
-        assert!(error.to_string().contains("in use by another CA"), "{error}");
+        assert!(
+            error.to_string().contains("in use by another CA"),
+            "{error}"
+        );
         drop(books);
         Books::open(dir.path(), |_| Ok(())).unwrap();
     }

@@ -76,7 +76,13 @@ impl Ca {
         })?;
         let authority = authority(&options.dir, lines > 0)?;
         let root_pem = authority.root.pem()?;
-        Ok(Self { options: options.clone(), authority, root_pem, transactions, books })
+        Ok(Self {
+            options: options.clone(),
+            authority,
+            root_pem,
+            transactions,
+            books,
+        })
     }
 
     /// The root certificate.
@@ -141,7 +147,11 @@ impl Ca {
     fn begin(&mut self, request: &Request<'_>, client: &Client) -> Result<Answered, Trouble> {
         let replay = self.options.repeat == Repeat::Replay;
         if let Some(transaction) = self.transactions.get(&request.id) {
-            let again = if replay { transaction.answer_again(&request.sha256) } else { None };
+            let again = if replay {
+                transaction.answer_again(&request.sha256)
+            } else {
+                None
+            };
             return match again {
                 Some(octets) => Ok(request.replayed(octets)),
                 None => Err(Refusal::new(
@@ -165,7 +175,11 @@ impl Ca {
                 return Ok(self.refuse_request(request, Some(client), &content, &refusal)?);
             }
         };
-        let thread = Thread { client, operation, cert_req_id };
+        let thread = Thread {
+            client,
+            operation,
+            cert_req_id,
+        };
         if self.options.poll_count == 0 {
             let implicit = request.message.header.implicit_confirm();
             return Ok(self.issue(request, &thread, &wanted, implicit)?);
@@ -191,7 +205,12 @@ impl Ca {
         if replay && let Some(octets) = transaction.answer_again(&request.sha256) {
             return Ok(request.replayed(octets));
         }
-        let State::Polling { message, remaining, poll_at } = &transaction.state else {
+        let State::Polling {
+            message,
+            remaining,
+            poll_at,
+        } = &transaction.state
+        else {
             return Err(Refusal::new(
                 FailInfo::BAD_REQUEST,
                 "there is nothing to poll for: the certificate was delivered",
@@ -202,7 +221,10 @@ impl Ca {
         if ids != [transaction.cert_req_id] {
             return Err(Refusal::new(
                 FailInfo::BAD_REQUEST,
-                format!("the pollReq is for certReqId {ids:?}, not {}", transaction.cert_req_id),
+                format!(
+                    "the pollReq is for certReqId {ids:?}, not {}",
+                    transaction.cert_req_id
+                ),
             )
             .into());
         }
@@ -217,10 +239,17 @@ impl Ca {
         }
         let (remaining, poll_at) = match request.now.unix() < poll_at {
             true => (remaining, poll_at),
-            false => (remaining - 1, request.now.unix() + i64::from(self.options.check_after)),
+            false => (
+                remaining - 1,
+                request.now.unix() + i64::from(self.options.check_after),
+            ),
         };
         let check_after = poll_at - request.now.unix();
-        let entry = PollRep { cert_req_id: thread.cert_req_id, check_after, reason: None };
+        let entry = PollRep {
+            cert_req_id: thread.cert_req_id,
+            check_after,
+            reason: None,
+        };
         let content = PkiBody::PollRep(vec![entry]).into();
         let verdict = format!("wait {check_after} s");
         let event = Event::Polled { remaining, poll_at };
@@ -311,9 +340,18 @@ impl Ca {
             Client::Secret { .. } if thread.operation == "ir" => vec![root.as_slice()],
             _ => Vec::new(),
         };
-        let body =
-            response(&thread.operation, thread.cert_req_id, status, Some(&certificate), ca_pubs);
-        let content = Content { body, implicit_confirm, delivers: true };
+        let body = response(
+            &thread.operation,
+            thread.cert_req_id,
+            status,
+            Some(&certificate),
+            ca_pubs,
+        );
+        let content = Content {
+            body,
+            implicit_confirm,
+            delivers: true,
+        };
         let verdict = format!("issued {}", describe(&wanted.subject));
         self.commit(request, thread, &content, event, &verdict)
     }
@@ -328,8 +366,13 @@ impl Ca {
         verdict: &str,
     ) -> anyhow::Result<Answered> {
         let envelope = Envelope::to(request.message, request.now);
-        let octets =
-            seal(&envelope, content, Some(thread.client), &self.authority, &self.gate())?;
+        let octets = seal(
+            &envelope,
+            content,
+            Some(thread.client),
+            &self.authority,
+            &self.gate(),
+        )?;
         let entry = Entry {
             time: request.now.rfc3339(),
             transaction_id: request.id.clone(),
@@ -359,7 +402,10 @@ impl Ca {
         self.refuse(&envelope, client, content, refusal, kind, id, request.now)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a request that cannot be read is not one")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a request that cannot be read is not one"
+    )]
     fn refuse(
         &mut self,
         envelope: &Envelope<'_>,
@@ -375,7 +421,9 @@ impl Ca {
             time: now.rfc3339(),
             transaction_id: id.into(),
             operation: kind.into(),
-            event: Event::Refused { reason: refusal.summary() },
+            event: Event::Refused {
+                reason: refusal.summary(),
+            },
             memory: None,
         })?;
         Ok(Answered {
@@ -410,7 +458,11 @@ impl Ca {
     fn gate(&self) -> Gate<'_> {
         let mut trusted = vec![self.authority.root.certificate.as_slice()];
         trusted.extend(self.options.trusted.iter().map(Vec::as_slice));
-        Gate { reference: &self.options.reference, secret: &self.options.secret, trusted }
+        Gate {
+            reference: &self.options.reference,
+            secret: &self.options.secret,
+            trusted,
+        }
     }
 }
 
@@ -434,7 +486,9 @@ pub(crate) fn now() -> anyhow::Result<Time> {
     let since = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .context("the clock of this machine is before 1970")?;
-    Ok(Time::from_unix(i64::try_from(since.as_secs()).context("the clock is out of range")?))
+    Ok(Time::from_unix(
+        i64::try_from(since.as_secs()).context("the clock is out of range")?,
+    ))
 }
 
 impl Request<'_> {
@@ -458,7 +512,11 @@ impl Request<'_> {
 
 impl Transaction {
     fn thread<'a>(&self, client: &'a Client) -> Thread<'a> {
-        Thread { client, operation: self.operation.clone(), cert_req_id: self.cert_req_id }
+        Thread {
+            client,
+            operation: self.operation.clone(),
+            cert_req_id: self.cert_req_id,
+        }
     }
 }
 
@@ -475,8 +533,16 @@ fn response<'a>(
         private_key: None,
         publication_info: None,
     });
-    let response = CertResponse { cert_req_id, status, certified_key_pair, rsp_info: None };
-    let content = CertRepMessage { ca_pubs, responses: vec![response] };
+    let response = CertResponse {
+        cert_req_id,
+        status,
+        certified_key_pair,
+        rsp_info: None,
+    };
+    let content = CertRepMessage {
+        ca_pubs,
+        responses: vec![response],
+    };
     match operation {
         "ir" => PkiBody::Ip(content),
         _ => PkiBody::Cp(content),
@@ -492,7 +558,10 @@ fn judge(
 ) -> Result<Event, Trouble> {
     let bad_request = |text: String| Refusal::new(FailInfo::BAD_REQUEST, text);
     let [status] = statuses else {
-        let text = format!("the certConf is about {} certificates instead of one", statuses.len());
+        let text = format!(
+            "the certConf is about {} certificates instead of one",
+            statuses.len()
+        );
         return Err(bad_request(text).into());
     };
     if status.cert_req_id != transaction.cert_req_id {
@@ -512,7 +581,10 @@ fn judge(
         }
         Some(algorithm) => Hash::from_oid(algorithm.oid)
             .ok_or_else(|| {
-                Refusal::new(FailInfo::BAD_ALG, format!("hashAlg {} is not known", algorithm.oid))
+                Refusal::new(
+                    FailInfo::BAD_ALG,
+                    format!("hashAlg {} is not known", algorithm.oid),
+                )
             })?
             .digest(certificate),
     };
@@ -528,9 +600,9 @@ fn judge(
         Some(info) if info.status == PkiStatus::Accepted && info.fail_info.is_none() => {
             Ok(Event::Confirmed)
         }
-        Some(info) if info.status == PkiStatus::Rejection => {
-            Ok(Event::Rejected { reason: info.summary() })
-        }
+        Some(info) if info.status == PkiStatus::Rejection => Ok(Event::Rejected {
+            reason: info.summary(),
+        }),
         Some(info) => {
             Err(bad_request(format!("a certConf cannot say '{}'", info.summary())).into())
         }

@@ -82,18 +82,30 @@ impl Gate<'_> {
         })
         .map_err(not_authentic)?;
         client.ok_or_else(|| {
-            Refusal::new(FailInfo::BAD_ALG, "this CA answers a password-based MAC only")
+            Refusal::new(
+                FailInfo::BAD_ALG,
+                "this CA answers a password-based MAC only",
+            )
         })
     }
 
     fn admit_certificate(&self, message: &PkiMessage<'_>, now: Time) -> Result<Client, Refusal> {
-        let trusted: Vec<_> =
-            self.trusted.iter().filter_map(|der| Certificate::from_der(der).ok()).collect();
-        let anchors = Anchors { trusted: &trusted, untrusted: &[], now };
+        let trusted: Vec<_> = self
+            .trusted
+            .iter()
+            .filter_map(|der| Certificate::from_der(der).ok())
+            .collect();
+        let anchors = Anchors {
+            trusted: &trusted,
+            untrusted: &[],
+            now,
+        };
         let signer =
             verify_signature(message, anchors, &SoftwareVerifier).map_err(not_authentic)?;
         let certificate = signer.path.first().map(|certificate| certificate.raw);
-        Ok(Client::Certificate(Hash::Sha256.digest(certificate.unwrap_or_default())))
+        Ok(Client::Certificate(
+            Hash::Sha256.digest(certificate.unwrap_or_default()),
+        ))
     }
 }
 

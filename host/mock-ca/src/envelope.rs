@@ -59,7 +59,11 @@ pub(crate) struct Content<'a> {
 
 impl<'a> From<PkiBody<'a>> for Content<'a> {
     fn from(body: PkiBody<'a>) -> Self {
-        Self { body, implicit_confirm: false, delivers: false }
+        Self {
+            body,
+            implicit_confirm: false,
+            delivers: false,
+        }
     }
 }
 
@@ -86,8 +90,10 @@ pub(crate) fn seal(
         Some(Client::Secret { .. }) => &authority.root.subject,
         _ => &authority.signer.subject,
     };
-    let mut header =
-        PkiHeader::new(GeneralName::Directory(sender.clone()), envelope.recipient.clone());
+    let mut header = PkiHeader::new(
+        GeneralName::Directory(sender.clone()),
+        envelope.recipient.clone(),
+    );
     header.pvno = envelope.pvno;
     header.message_time = Some(envelope.now);
     header.transaction_id = envelope.transaction_id;
@@ -101,10 +107,17 @@ pub(crate) fn seal(
     if let Some(&Client::Secret { owf, mac }) = client {
         let salt = random::octets::<{ limits::NONCE }>()?;
         let iterations = limits::MAC_ITERATIONS;
-        let algorithm = MacAlgorithm::PasswordBased { salt: &salt, owf, iterations, mac };
+        let algorithm = MacAlgorithm::PasswordBased {
+            salt: &salt,
+            owf,
+            iterations,
+            mac,
+        };
         let parameters = algorithm.parameters();
-        header.protection_alg =
-            Some(AlgorithmIdentifier { oid: algorithm.oid(), parameters: Some(&parameters) });
+        header.protection_alg = Some(AlgorithmIdentifier {
+            oid: algorithm.oid(),
+            parameters: Some(&parameters),
+        });
         header.sender_kid = Some(gate.reference);
         let draft = Draft::new(&header, &content.body);
         let bits = algorithm.compute(gate.secret, &draft.protected_part());

@@ -14,8 +14,7 @@ pub(crate) const PRIVATE: u32 = 0o600;
 
 /// Makes the folder if it is absent.
 pub(crate) fn make_dir(dir: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(dir)
-        .with_context(|| format!("the folder {} cannot be made", dir.display()))
+    fs::create_dir_all(dir).with_context(|| format!("the folder {} cannot be made", dir.display()))
 }
 
 /// Writes a file under another name, flushes it and puts it in its place, so that a
@@ -33,10 +32,14 @@ pub(crate) fn write(path: &Path, contents: &[u8], mode: u32) -> anyhow::Result<(
         .mode(mode)
         .open(&partial)
         .with_context(what)?;
-    file.write_all(contents).and_then(|()| file.sync_all()).with_context(what)?;
+    file.write_all(contents)
+        .and_then(|()| file.sync_all())
+        .with_context(what)?;
     fs::rename(&partial, path).with_context(what)?;
     let dir = path.parent().unwrap_or(Path::new("."));
-    File::open(dir).and_then(|dir| dir.sync_all()).with_context(what)
+    File::open(dir)
+        .and_then(|dir| dir.sync_all())
+        .with_context(what)
 }
 
 /// Reads a text file.

@@ -38,17 +38,29 @@ pub(crate) fn router(desk: Arc<Desk>, path: &str, log: bool) -> Router {
     if !bare.is_empty() && bare != path {
         router = router.route(bare, methods());
     }
-    router.layer(DefaultBodyLimit::max(limits::REQUEST)).with_state(Counter { desk, log })
+    router
+        .layer(DefaultBodyLimit::max(limits::REQUEST))
+        .with_state(Counter { desk, log })
 }
 
 async fn not_post() -> Response {
     let text = "This is a CMP server: POST an application/pkixcmp message.\n";
-    (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")], text).into_response()
+    (
+        StatusCode::METHOD_NOT_ALLOWED,
+        [(header::ALLOW, "POST")],
+        text,
+    )
+        .into_response()
 }
 
 async fn answer(State(counter): State<Counter>, headers: HeaderMap, body: Bytes) -> Response {
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = content_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let essence = content_type
+        .and_then(|value| value.split(';').next())
+        .unwrap_or_default()
+        .trim();
     if !essence.eq_ignore_ascii_case(PKIXCMP) {
         let text = format!("The content type is '{essence}' instead of {PKIXCMP}.\n");
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
@@ -57,7 +69,8 @@ async fn answer(State(counter): State<Counter>, headers: HeaderMap, body: Bytes)
     let desk = Arc::clone(&counter.desk);
     let answered = tokio::task::spawn_blocking(move || {
         let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
-        desk.as_mut().map(|ca| ca::now().and_then(|now| ca.handle(&body, now)))
+        desk.as_mut()
+            .map(|ca| ca::now().and_then(|now| ca.handle(&body, now)))
     })
     .await;
     let (status, octets) = match answered {
@@ -69,8 +82,14 @@ async fn answer(State(counter): State<Counter>, headers: HeaderMap, body: Bytes)
             return (StatusCode::OK, headers, answered.octets).into_response();
         }
         Ok(Some(Err(error))) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n")),
-        Ok(None) => (StatusCode::SERVICE_UNAVAILABLE, "The CA is closed.\n".into()),
-        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "The CA stumbled over this.\n".into()),
+        Ok(None) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The CA is closed.\n".into(),
+        ),
+        Err(_) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "The CA stumbled over this.\n".into(),
+        ),
     };
     if counter.log {
         eprintln!("mock CA: {status}: {}", octets.trim_end());
@@ -80,8 +99,15 @@ async fn answer(State(counter): State<Counter>, headers: HeaderMap, body: Bytes)
 
 fn log(answered: &Answered) {
     let time = ca::now().map(|now| now.rfc3339()).unwrap_or_default();
-    let id = answered.transaction.get(..2 * limits::LOGGED_ID).unwrap_or("-");
+    let id = answered
+        .transaction
+        .get(..2 * limits::LOGGED_ID)
+        .unwrap_or("-");
     // The verdict may repeat what a client wrote.
-    let verdict: String = answered.verdict.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let verdict: String = answered
+        .verdict
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
     eprintln!("{time} {} {id} {verdict}", answered.kind);
 }

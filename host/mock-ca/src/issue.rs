@@ -84,7 +84,9 @@ impl Plan<'_> {
 /// DER SubjectPublicKeyInfo of a key.
 pub(crate) fn public_key(key: &SigningKey) -> anyhow::Result<Vec<u8>> {
     let der = key.verifying_key().to_public_key_der();
-    Ok(der.map_err(|error| anyhow!("the key cannot be encoded: {error}"))?.into_vec())
+    Ok(der
+        .map_err(|error| anyhow!("the key cannot be encoded: {error}"))?
+        .into_vec())
 }
 
 struct Profile<'a> {
@@ -113,7 +115,10 @@ impl BuilderProfile for Profile<'_> {
         let issuer_key = AuthorityKeyIdentifier::try_from(issuer_key)?;
         let usage = match self.purpose {
             Purpose::Root => {
-                let constraints = BasicConstraints { ca: true, path_len_constraint: None };
+                let constraints = BasicConstraints {
+                    ca: true,
+                    path_len_constraint: None,
+                };
                 extensions.push(constraints.to_extension(subject, &extensions)?);
                 KeyUsages::KeyCertSign | KeyUsages::CRLSign
             }

@@ -134,14 +134,19 @@ impl MockCa {
             );
         }
         if options.p10cr_cert_req_id < -1 {
-            bail!("certReqId {} for a p10cr is below −1", options.p10cr_cert_req_id);
+            bail!(
+                "certReqId {} for a p10cr is below −1",
+                options.p10cr_cert_req_id
+            );
         }
         http::check_path(&options.path)?;
         let ca = Ca::open(&options)?;
         let listener = TcpListener::bind(options.listen)
             .await
             .with_context(|| format!("cannot listen on {}", options.listen))?;
-        let address = listener.local_addr().context("the port that was opened has no address")?;
+        let address = listener
+            .local_addr()
+            .context("the port that was opened has no address")?;
         let root_pem = ca.root_pem();
         let desk = Arc::new(Mutex::new(Some(ca)));
         Ok(Self {
@@ -168,7 +173,14 @@ impl MockCa {
     /// Answers until the future is dropped. Then nothing is answered any more, on
     /// connections that are still open neither, and the folder is free for another CA.
     pub async fn serve(self) -> anyhow::Result<()> {
-        let Self { listener, log, path, desk, closing, .. } = self;
+        let Self {
+            listener,
+            log,
+            path,
+            desk,
+            closing,
+            ..
+        } = self;
         // Small answers must not wait for the peer's delayed acknowledgement.
         let listener = listener.tap_io(|stream| {
             let _ = stream.set_nodelay(true);

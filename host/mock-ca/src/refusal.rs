@@ -13,7 +13,10 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn new(fail_info: FailInfo, text: impl Into<String>) -> Self {
-        Self { fail_info, text: text.into() }
+        Self {
+            fail_info,
+            text: text.into(),
+        }
     }
 
     /// One line: the bits and the text.

@@ -30,7 +30,11 @@ pub(crate) struct Transaction {
 #[derive(Debug)]
 pub(crate) enum State {
     /// The client waits and polls.
-    Polling { message: Vec<u8>, remaining: u32, poll_at: i64 },
+    Polling {
+        message: Vec<u8>,
+        remaining: u32,
+        poll_at: i64,
+    },
     /// The certificate is out, the confirmation is not in.
     Confirming { certificate: Vec<u8> },
     /// Confirmed, rejected or confirmed implicitly.
@@ -53,7 +57,11 @@ impl Transaction {
     /// The answer to a message with this SHA-256. Sending it again makes its nonce the
     /// last one.
     pub(crate) fn answer_again(&mut self, request: &str) -> Option<Vec<u8>> {
-        let octets = &self.answers.iter().find(|answer| answer.request == request)?.octets;
+        let octets = &self
+            .answers
+            .iter()
+            .find(|answer| answer.request == request)?
+            .octets;
         if let Ok(nonce) = sender_nonce(octets) {
             self.last_nonce = nonce;
         }
@@ -63,14 +71,24 @@ impl Transaction {
     fn octets(&self) -> usize {
         let state = match &self.state {
             State::Polling { message, .. } => message.len(),
-            State::Confirming { certificate } | State::Finished { certificate } => certificate.len(),
+            State::Confirming { certificate } | State::Finished { certificate } => {
+                certificate.len()
+            }
         };
-        state + self.answers.iter().map(|answer| answer.octets.len()).sum::<usize>()
+        state
+            + self
+                .answers
+                .iter()
+                .map(|answer| answer.octets.len())
+                .sum::<usize>()
     }
 
     fn remember(&mut self, memory: &Memory, octets: Vec<u8>) -> anyhow::Result<()> {
         self.last_nonce = sender_nonce(&octets)?;
-        self.answers.push(Answer { request: memory.request.clone(), octets });
+        self.answers.push(Answer {
+            request: memory.request.clone(),
+            octets,
+        });
         if self.answers.len() > limits::REMEMBERED_ANSWERS {
             self.answers.remove(1);
         }
@@ -94,34 +112,58 @@ impl Transactions {
 
     /// Makes the change that an entry tells of.
     pub(crate) fn apply(&mut self, entry: &Entry) -> anyhow::Result<()> {
-        let Some(memory) = &entry.memory else { return Ok(()) };
+        let Some(memory) = &entry.memory else {
+            return Ok(());
+        };
         let answer = from_base64(&memory.answer)?;
         let known = self.by_id.remove(&entry.transaction_id);
         self.octets -= known.as_ref().map_or(0, Transaction::octets);
-        let state = match (&entry.event, known.as_ref().map(|transaction| &transaction.state)) {
+        let state = match (
+            &entry.event,
+            known.as_ref().map(|transaction| &transaction.state),
+        ) {
             (Event::Waiting { remaining, message }, None) => {
                 // No checkAfter was named yet, so the first pollReq always counts.
                 let message = from_base64(message)?;
-                State::Polling { message, remaining: *remaining, poll_at: i64::MIN }
+                State::Polling {
+                    message,
+                    remaining: *remaining,
+                    poll_at: i64::MIN,
+                }
             }
             (&Event::Polled { remaining, poll_at }, Some(State::Polling { message, .. })) => {
-                State::Polling { message: message.clone(), remaining, poll_at }
+                State::Polling {
+                    message: message.clone(),
+                    remaining,
+                    poll_at,
+                }
             }
-            (Event::Issued { implicit_confirm, .. }, None | Some(State::Polling { .. })) => {
+            (
+                Event::Issued {
+                    implicit_confirm, ..
+                },
+                None | Some(State::Polling { .. }),
+            ) => {
                 let certificate = certificate(&answer)?;
                 match implicit_confirm {
                     true => State::Finished { certificate },
                     false => State::Confirming { certificate },
                 }
             }
-            (Event::Confirmed | Event::Rejected { .. }, Some(State::Confirming { certificate })) => {
-                State::Finished { certificate: certificate.clone() }
-            }
+            (
+                Event::Confirmed | Event::Rejected { .. },
+                Some(State::Confirming { certificate }),
+            ) => State::Finished {
+                certificate: certificate.clone(),
+            },
             // It was dropped to make room, by a CA that still knew it.
             (Event::Polled { .. } | Event::Confirmed | Event::Rejected { .. }, None) => {
                 return Ok(());
             }
-            (event, _) => bail!("transaction {}: {event:?} out of turn", entry.transaction_id),
+            (event, _) => bail!(
+                "transaction {}: {event:?} out of turn",
+                entry.transaction_id
+            ),
         };
         let mut transaction = known.unwrap_or_else(|| {
             self.born += 1;
@@ -129,7 +171,9 @@ impl Transactions {
                 client: memory.client.clone(),
                 operation: entry.operation.clone(),
                 cert_req_id: memory.cert_req_id,
-                state: State::Finished { certificate: Vec::new() },
+                state: State::Finished {
+                    certificate: Vec::new(),
+                },
                 last_nonce: Vec::new(),
                 answers: Vec::new(),
                 age: self.born,
@@ -152,7 +196,9 @@ impl Transactions {
                 .iter()
                 .min_by_key(|(_, transaction)| (!transaction.is_finished(), transaction.age))
                 .map(|(id, _)| id.clone());
-            let Some(dropped) = oldest.and_then(|id| self.by_id.remove(&id)) else { return };
+            let Some(dropped) = oldest.and_then(|id| self.by_id.remove(&id)) else {
+                return;
+            };
             self.octets -= dropped.octets();
         }
     }
@@ -169,9 +215,125 @@ fn certificate(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
     let (PkiBody::Ip(content) | PkiBody::Cp(content)) = &message.body else {
         bail!("a remembered answer is neither ip nor cp");
     };
-    let pair = content.responses.first().and_then(|response| response.certified_key_pair.as_ref());
+    let pair = content
+        .responses
+        .first()
+        .and_then(|response| response.certified_key_pair.as_ref());
     match pair.map(|pair| pair.cert_or_enc_cert) {
         Some(CertOrEncCert::Certificate(certificate)) => Ok(certificate.to_vec()),
         _ => bail!("a remembered answer has no certificate in it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::books::{base64, hex};
+    use abide_cmp::{
+        CertRepMessage, CertResponse, CertifiedKeyPair, Draft, GeneralName, Name, PkiHeader,
+        PkiStatus, PkiStatusInfo,
+    };
+
+    fn entry(number: usize, event: Event) -> Entry {
+        let nobody = || GeneralName::Directory(Name::NULL);
+        let pair = CertifiedKeyPair {
+            cert_or_enc_cert: CertOrEncCert::Certificate(&[0x30, 0x00]),
+            private_key: None,
+            publication_info: None,
+        };
+        let response = CertResponse {
+            cert_req_id: 0,
+            status: PkiStatusInfo::new(PkiStatus::Accepted),
+            certified_key_pair: Some(pair),
+            rsp_info: None,
+        };
+        let body = PkiBody::Ip(CertRepMessage {
+            ca_pubs: Vec::new(),
+            responses: vec![response],
+        });
+        let header = PkiHeader::new(nobody(), nobody());
+        let answer = Draft::new(&header, &body).finish::<&[u8]>(None, &[]);
+        Entry {
+            time: "2024-02-17T17:12:09Z".into(),
+            transaction_id: hex(&number.to_be_bytes()),
+            operation: "ir".into(),
+            event,
+            memory: Some(Memory {
+                client: "secret".into(),
+                request: "00".into(),
+                cert_req_id: 0,
+                answer: base64(&answer),
+            }),
+        }
+    }
+
+    fn waiting(octets: usize) -> Event {
+        Event::Waiting {
+            remaining: 0,
+            message: base64(&vec![0; octets]),
+        }
+    }
+
+    fn issued() -> Event {
+        Event::Issued {
+            subject: "CN=x".into(),
+            serial: "01".into(),
+            sha256: "00".into(),
+            implicit_confirm: true,
+        }
+    }
+
+    #[test]
+    fn the_oldest_finished_one_makes_room_and_then_the_oldest() {
+        let mut transactions = Transactions::default();
+        for number in 0..limits::TRANSACTIONS {
+            let event = if number == 5 { issued() } else { waiting(1) };
+            transactions.apply(&entry(number, event)).unwrap();
+        }
+        let known = |transactions: &mut Transactions, number: usize| {
+            transactions.get(&hex(&number.to_be_bytes())).is_some()
+        };
+        assert!(
+            [0, 5]
+                .iter()
+                .all(|&number| known(&mut transactions, number))
+        );
+        transactions
+            .apply(&entry(limits::TRANSACTIONS, waiting(1)))
+            .unwrap();
+        assert!(!known(&mut transactions, 5));
+        assert!(known(&mut transactions, 0));
+        transactions
+            .apply(&entry(limits::TRANSACTIONS + 1, waiting(1)))
+            .unwrap();
+        assert!(!known(&mut transactions, 0));
+        assert!(known(&mut transactions, 1));
+        assert_eq!(transactions.by_id.len(), limits::TRANSACTIONS);
+    }
+
+    #[test]
+    fn octets_are_counted_too() {
+        let mut transactions = Transactions::default();
+        let large = limits::REMEMBERED_OCTETS / 4;
+        for number in 0..8 {
+            transactions.apply(&entry(number, waiting(large))).unwrap();
+        }
+        let mut kept: Vec<_> = transactions.by_id.keys().cloned().collect();
+        kept.sort();
+        // With its answer each is a little more than a quarter.
+        assert_eq!(
+            kept,
+            [5_usize, 6, 7].map(|number| hex(&number.to_be_bytes()))
+        );
+        let sum: usize = transactions.by_id.values().map(Transaction::octets).sum();
+        assert_eq!(transactions.octets, sum);
+    }
+
+    #[test]
+    fn an_event_out_of_turn_is_no_history() {
+        let mut transactions = Transactions::default();
+        transactions.apply(&entry(1, issued())).unwrap();
+        let error = transactions.apply(&entry(1, waiting(1))).unwrap_err();
+        assert!(error.to_string().contains("out of turn"), "{error}");
     }
 }

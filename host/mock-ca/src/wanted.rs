@@ -1,6 +1,6 @@
 //! What a client asks for, and whether it proves that it holds the key.
 
-use abide_cmp::protection::{SignatureAlgorithm, SignatureVerifier, SoftwareVerifier};
+use abide_cmp::protection::{SignatureAlgorithm, SignatureVerifier, SoftwareVerifier, Verdict};
 use abide_cmp::{
     AlgorithmIdentifier, CertReqMsg, CertificationRequest, Extension, FailInfo, Name, PkiBody,
     ProofOfPossession, PublicKeyInfo, oid,
@@ -50,19 +50,29 @@ impl Wanted {
         if request.cert_req_id != 0 {
             return Err(Refusal::new(
                 FailInfo::BAD_REQUEST,
-                format!("certReqId is {} instead of 0 (RFC 9483, 4.1.1)", request.cert_req_id),
+                format!(
+                    "certReqId is {} instead of 0 (RFC 9483, 4.1.1)",
+                    request.cert_req_id
+                ),
             ));
         }
         let template = &request.template;
         let Some(key) = template.public_key.as_deref() else {
-            return Err(bad_template("the certTemplate has no publicKey, and this CA makes no keys"));
+            return Err(bad_template(
+                "the certTemplate has no publicKey, and this CA makes no keys",
+            ));
         };
         let Some(subject) = &template.subject else {
-            return Err(bad_template("the certTemplate has no subject (RFC 9483, 4.1.1)"));
+            return Err(bad_template(
+                "the certTemplate has no subject (RFC 9483, 4.1.1)",
+            ));
         };
         let key = public_key(key)?;
         match &message.popo {
-            Some(ProofOfPossession::Signature { algorithm, signature }) => {
+            Some(ProofOfPossession::Signature {
+                algorithm,
+                signature,
+            }) => {
                 prove(algorithm, &key, &message.raw_request, signature)?;
             }
             Some(ProofOfPossession::RaVerified) => {
@@ -90,7 +100,12 @@ impl Wanted {
 
     fn from_pkcs10(request: &CertificationRequest<'_>) -> Result<Self, Refusal> {
         let key = public_key(request.public_key.raw)?;
-        prove(&request.signature_algorithm, &key, request.info, request.signature)?;
+        prove(
+            &request.signature_algorithm,
+            &key,
+            request.info,
+            request.signature,
+        )?;
         Self::granted(&request.subject, &request.extensions, &key, false)
     }
 
@@ -100,7 +115,9 @@ impl Wanted {
         key: &PublicKeyInfo<'_>,
         modified: bool,
     ) -> Result<Self, Refusal> {
-        let names = extensions.iter().find(|extension| extension.oid == oid::SUBJECT_ALT_NAME);
+        let names = extensions
+            .iter()
+            .find(|extension| extension.oid == oid::SUBJECT_ALT_NAME);
         let names = match names {
             None => None,
             Some(names) => Some(
@@ -109,9 +126,13 @@ impl Wanted {
             ),
         };
         if subject.is_null() && names.as_ref().is_none_or(|names| names.0.is_empty()) {
-            return Err(bad_template("neither a subject nor a subjectAltName is asked for"));
+            return Err(bad_template(
+                "neither a subject nor a subjectAltName is asked for",
+            ));
         }
-        let others = extensions.iter().any(|extension| extension.oid != oid::SUBJECT_ALT_NAME);
+        let others = extensions
+            .iter()
+            .any(|extension| extension.oid != oid::SUBJECT_ALT_NAME);
         Ok(Self {
             subject: subject.clone().into_owned(),
             names,
@@ -134,13 +155,17 @@ fn prove(
 ) -> Result<(), Refusal> {
     let algorithm = SignatureAlgorithm::from_identifier(algorithm)
         .map_err(|why| Refusal::new(FailInfo::BAD_ALG, format!("proof of possession: {why}")))?;
-    if SoftwareVerifier.is_valid(algorithm, key, data, signature) {
-        return Ok(());
+    match SoftwareVerifier.verify(algorithm, key, data, signature) {
+        Verdict::Valid => Ok(()),
+        Verdict::Invalid => Err(Refusal::new(
+            FailInfo::BAD_POP,
+            "the signature of the request does not fit the public key in it",
+        )),
+        Verdict::Unsupported => Err(Refusal::new(
+            FailInfo::BAD_ALG,
+            "this CA does not know this kind of public key; use RSA, P-256 or P-384",
+        )),
     }
-    Err(Refusal::new(
-        FailInfo::BAD_POP,
-        "the signature of the request does not fit the public key in it",
-    ))
 }
 
 fn bad_template(text: &str) -> Refusal {

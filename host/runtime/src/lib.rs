@@ -17,7 +17,7 @@
 //!
 //! Another embedder adds the imports to a linker of their own with [`add_to_linker`].
 
-mod components;
+pub mod components;
 mod ctx;
 mod engine;
 mod enroller;

@@ -20,8 +20,9 @@ pub const TICK: Duration = Duration::from_millis(10);
 pub const IDLE_TICKS: u32 = 100;
 
 /// Calls that run at the same time, unless configured otherwise. An instance that waits for an
-/// answer holds about 80 KiB, so this is a bound on memory, not on threads.
-pub const INSTANCES: u32 = 256;
+/// answer holds about 80 KiB, so this is a bound on memory, not on threads; reserving room for them
+/// costs a starting process a millisecond per hundred.
+pub const INSTANCES: u32 = 64;
 
 /// Instances that are kept ready between calls. More than an executor has threads is rarely of use.
 pub const IDLE_INSTANCES: usize = 16;

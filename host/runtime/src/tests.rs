@@ -2,6 +2,7 @@
 //! errors, and the next call works. The guests are written by hand for that.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -266,17 +267,24 @@ async fn a_call_that_is_given_up_leaves_nothing_behind() {
 async fn a_computing_guest_lets_others_run_and_ends() {
     let (enroller, ..) = enroller();
     enroller.prepare().await.unwrap();
+    let turns = Arc::new(AtomicU32::new(0));
+    let counted = turns.clone();
     let call = tokio::spawn(async move { enroller.list(None, 10).await });
-    // On one thread: the timer fires only because the guest yields.
-    let begin = Instant::now();
-    tokio::time::sleep(Duration::from_millis(1)).await;
-    assert!(!call.is_finished());
-    assert!(begin.elapsed() < Duration::from_millis(45));
+    let other = tokio::spawn(async move {
+        loop {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
     let error = call.await.unwrap().unwrap_err();
     assert!(
         matches!(error, CallError::Host(HostError::Deadline { .. })),
         "{error:?}"
     );
+    // On one thread: five ticks make a deadline, and with each the guest lets the other run. It
+    // would have had one turn at most otherwise.
+    other.abort();
+    assert!(turns.load(Ordering::Relaxed) >= 3);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ mod verify;
 
 pub use hash::Hash;
 pub use mac::{MacAlgorithm, constant_time_eq};
-pub use signature::{SignatureAlgorithm, SignatureVerifier, SoftwareVerifier};
+pub use signature::{SignatureAlgorithm, SignatureVerifier, SoftwareVerifier, Verdict};
 pub use verify::{
     Anchors, ProtectionError, ProtectionKind, Signer, cert_hash, protection_kind, verify_mac,
     verify_signature,

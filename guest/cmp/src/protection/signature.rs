@@ -78,17 +78,27 @@ impl SignatureAlgorithm {
     }
 }
 
+/// The judgement on a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was made with the private half of the key.
+    Valid,
+    /// It was not, or is malformed.
+    Invalid,
+    /// The kind of key is not known to the verifier.
+    Unsupported,
+}
+
 /// Checks signatures, here or at a host with faster arithmetic.
 pub trait SignatureVerifier {
-    /// Whether `signature` over `data` was made with the private half of `key`, a DER
-    /// SubjectPublicKeyInfo.
-    fn is_valid(
+    /// Judges whether `signature` over `data` was made with the private half of `key`.
+    fn verify(
         &self,
         algorithm: SignatureAlgorithm,
         key: &PublicKeyInfo<'_>,
         data: &[u8],
         signature: &[u8],
-    ) -> bool;
+    ) -> Verdict;
 }
 
 /// Checks signatures with this crate's own arithmetic.
@@ -96,35 +106,40 @@ pub trait SignatureVerifier {
 pub struct SoftwareVerifier;
 
 impl SignatureVerifier for SoftwareVerifier {
-    fn is_valid(
+    fn verify(
         &self,
         algorithm: SignatureAlgorithm,
         key: &PublicKeyInfo<'_>,
         data: &[u8],
         signature: &[u8],
-    ) -> bool {
-        let verdict = match algorithm {
+    ) -> Verdict {
+        let valid = match algorithm {
             SignatureAlgorithm::RsaPkcs1(hash) => rsa_pkcs1(hash, key, data, signature),
-            SignatureAlgorithm::Ecdsa(hash) => ecdsa(&hash.digest(data), key, signature),
+            SignatureAlgorithm::Ecdsa(hash) => match key.curve() {
+                Some(oid::P256) => p256_ecdsa(&hash.digest(data), key.key, signature),
+                Some(oid::P384) => p384_ecdsa(&hash.digest(data), key.key, signature),
+                Some(_) => return Verdict::Unsupported,
+                None => None,
+            },
         };
-        verdict.is_some()
+        if valid.is_some() {
+            Verdict::Valid
+        } else {
+            Verdict::Invalid
+        }
     }
 }
 
-fn ecdsa(digest: &[u8], key: &PublicKeyInfo<'_>, signature: &[u8]) -> Option<()> {
-    match key.curve()? {
-        oid::P256 => {
-            let key = p256::ecdsa::VerifyingKey::from_sec1_bytes(key.key).ok()?;
-            let signature = p256::ecdsa::Signature::from_der(signature).ok()?;
-            key.verify_prehash(&widened::<16>(digest), &signature).ok()
-        }
-        oid::P384 => {
-            let key = p384::ecdsa::VerifyingKey::from_sec1_bytes(key.key).ok()?;
-            let signature = p384::ecdsa::Signature::from_der(signature).ok()?;
-            key.verify_prehash(&widened::<24>(digest), &signature).ok()
-        }
-        _ => None,
-    }
+fn p256_ecdsa(digest: &[u8], key: &[u8], signature: &[u8]) -> Option<()> {
+    let key = p256::ecdsa::VerifyingKey::from_sec1_bytes(key).ok()?;
+    let signature = p256::ecdsa::Signature::from_der(signature).ok()?;
+    key.verify_prehash(&widened::<16>(digest), &signature).ok()
+}
+
+fn p384_ecdsa(digest: &[u8], key: &[u8], signature: &[u8]) -> Option<()> {
+    let key = p384::ecdsa::VerifyingKey::from_sec1_bytes(key).ok()?;
+    let signature = p384::ecdsa::Signature::from_der(signature).ok()?;
+    key.verify_prehash(&widened::<24>(digest), &signature).ok()
 }
 
 /// A digest of at least `N` octets, which the arithmetic insists on: zeros in front do

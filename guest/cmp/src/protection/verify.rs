@@ -2,7 +2,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::{Hash, MacAlgorithm, SignatureAlgorithm, SignatureVerifier, Unsupported};
+use super::{Hash, MacAlgorithm, SignatureAlgorithm, SignatureVerifier, Unsupported, Verdict};
 use crate::message::PkiMessage;
 use crate::path::{self, PathError};
 use crate::time::Time;
@@ -164,10 +164,18 @@ pub fn verify_signature<'a>(
     };
     let possible = candidates.iter().chain(anchors.trusted);
     for certificate in possible.filter(|certificate| may_be_sender(message, certificate)) {
-        if !verifier.is_valid(algorithm, &certificate.public_key, &protected, bits) {
+        let verdict = verifier.verify(algorithm, &certificate.public_key, &protected, bits);
+        if verdict != Verdict::Valid {
             if matches!(failure, ProtectionError::NoSignerCertificate { .. }) {
-                failure = ProtectionError::WrongSignature {
-                    sender: sender.clone(),
+                failure = match verdict {
+                    Verdict::Unsupported => {
+                        let key = certificate.public_key;
+                        let kind = key.curve().unwrap_or(key.algorithm.oid);
+                        ProtectionError::Unsupported(Unsupported::algorithm(kind))
+                    }
+                    _ => ProtectionError::WrongSignature {
+                        sender: sender.clone(),
+                    },
                 };
             }
             continue;
