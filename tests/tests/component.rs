@@ -52,8 +52,8 @@ fn the_enroller_imports_six_interfaces_and_no_more() {
             "abide:cmp/network@0.1.0",
             "abide:cmp/storage@0.1.0",
             "abide:cmp/telemetry@0.1.0",
-            "wasi:clocks/wall-clock@0.2.0",
-            "wasi:random/random@0.2.0",
+            "wasi:clocks/wall-clock@0.2.3",
+            "wasi:random/random@0.2.3",
         ]
     );
     assert_eq!(

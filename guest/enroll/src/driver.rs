@@ -404,11 +404,9 @@ impl<'h> Session<'h> {
             self.store()?;
             before
         };
-        self.tell(
-            Level::Info,
-            "message-sent",
-            format!("{} request", self.record.phase.name()),
-        );
+        let again = if fresh { "" } else { " again, octet for octet" };
+        let text = format!("{} to {}{again}", self.request_name(), self.record.server);
+        self.tell(Level::Info, "message-sent", text);
         let sent = self.host.exchange(
             &self.record.server,
             &self.record.last_request,
@@ -529,17 +527,26 @@ impl<'h> Session<'h> {
         }
     }
 
+    /// What the stored request is, in the words of the RFC.
+    fn request_name(&self) -> &'static str {
+        match (self.record.cert_req_id, self.record.phase) {
+            (Some(_), _) => "pollReq",
+            (None, Phase::Confirming) => "certConf",
+            (None, _) => self.record.operation.name(),
+        }
+    }
+
     fn tell_step(&self, before: &TransactionRecord) {
         let record = &self.record;
-        let level = match (&record.trouble, record.phase) {
-            (_, Phase::Failed) => Level::Error,
-            (Some(_), _) => Level::Warn,
-            _ => Level::Info,
-        };
-        let name = match (&record.trouble, record.phase == before.phase) {
-            (Some(_), _) => "no-usable-answer",
-            (None, true) => "message-received",
-            (None, false) => "phase-changed",
+        let (level, name) = match (&record.trouble, record.phase) {
+            (_, Phase::Failed) => (Level::Error, "transaction-failed"),
+            (_, Phase::Issued) => (Level::Info, "certificate-issued"),
+            (Some(_), _) => (Level::Warn, "no-usable-answer"),
+            (None, Phase::Confirming) if before.phase != Phase::Confirming => {
+                (Level::Info, "chain-stored")
+            }
+            (None, phase) if phase != before.phase => (Level::Debug, "phase-changed"),
+            (None, _) => (Level::Debug, "still-waiting"),
         };
         let text = record
             .history

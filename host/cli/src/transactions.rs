@@ -50,6 +50,14 @@ enum Command {
     },
 }
 
+fn chain_length(certificates: usize) -> String {
+    match certificates {
+        0 => "-".to_owned(),
+        1 => "1 certificate".to_owned(),
+        more => format!("{more} certificates"),
+    }
+}
+
 fn id(text: &str) -> Result<String, String> {
     if text.is_empty() || !text.chars().all(|c| c.is_ascii_hexdigit()) {
         return Err("a transactionID is written in hexadecimal".into());
@@ -210,7 +218,7 @@ fn full(one: &Transaction, now: u64) -> String {
         ("csrDigest", one.csr_digest.clone()),
         ("issuerDigest", one.issuer_digest.clone()),
         ("configurationDigest", one.configuration_digest.clone()),
-        ("chain", format!("{} certificates", one.chain.len())),
+        ("chain", chain_length(one.chain.len())),
     ];
     if let Some(failure) = &one.failure {
         rows.push(("failure", words::failure_line(failure)));

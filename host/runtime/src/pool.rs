@@ -67,7 +67,7 @@ pub(crate) struct Pool<W: World> {
     component: Arc<Code>,
     state: W::State,
     checked: OnceCell<W::Pre>,
-    idle: Mutex<Vec<Instance<W>>>,
+    idle: Mutex<Vec<Box<Instance<W>>>>,
     slots: Semaphore,
 }
 
@@ -78,6 +78,7 @@ struct Code {
     compiled: OnceLock<Result<Component, HostError>>,
 }
 
+/// Boxed wherever it goes: it is large, and handed over twice per call.
 struct Instance<W: World> {
     store: Store<Guest<W::Data>>,
     bindings: W::Bindings,
@@ -86,7 +87,7 @@ struct Instance<W: World> {
 /// An instance for the time of one call.
 pub(crate) struct Lease<'a, W: World> {
     pool: &'a Pool<W>,
-    instance: Instance<W>,
+    instance: Box<Instance<W>>,
     _running: Running<'a>,
     _slot: SemaphorePermit<'a>,
 }
@@ -175,7 +176,7 @@ impl<W: World> Pool<W> {
                         });
                     }
                 };
-                Instance { store, bindings }
+                Box::new(Instance { store, bindings })
             }
         };
         Ok(Lease {
@@ -276,7 +277,8 @@ impl Meter {
             self.verdict = Some(Verdict::Deadline);
             UpdateDeadline::Interrupt
         } else if yields {
-            UpdateDeadline::Yield(1)
+            // tokio's own way, which lets timers and sockets have their turn, not only other tasks.
+            UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
         } else {
             UpdateDeadline::Continue(1)
         }

@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use wit_component::{ComponentEncoder, StringEncoding};
 
-use crate::wit::backoff::Exponential;
+use crate::wit::backoff::{Decision, Exponential, Failures};
+use crate::wit::message::{Trust, VerifyError};
 use crate::wit::network::{NetworkError, Request, Response};
 use crate::wit::telemetry::Event;
 use crate::wit::transactions::{
     CertificateCredential, Credential, Enrollment, Limits, Operation, TransactionError, Want,
 };
 use crate::{
-    CallError, Enroller, FileKeys, Gate, HostError, MemoryStorage, Network, Runtime, RuntimeConfig,
-    Services, Warning,
+    CallError, Enroller, FileKeys, Gate, HostError, MemoryStorage, Network, NoTelemetry, Runtime,
+    RuntimeConfig, Services, Warning,
 };
 
 const MESSAGE: &[u8] = b"whatever";
@@ -92,7 +93,7 @@ async fn a_greedy_guest_ends_at_the_memory_limit() {
 #[tokio::test]
 async fn a_trap_is_an_error_and_the_instance_is_replaced() {
     let gate = gate(config());
-    let trust = crate::wit::message::Trust::Secret(Vec::new());
+    let trust = Trust::Secret(Vec::new());
     for _ in 0..20 {
         let error = gate.verify(MESSAGE, &trust).await.unwrap_err();
         let HostError::Trap { component, reason } = error else {
@@ -176,6 +177,49 @@ async fn compiled_code_is_kept_in_a_directory_of_ones_own() {
     })
     .unwrap();
     assert_eq!(runtime.warnings().len(), 1);
+}
+
+/// One hour, doubling, at most 32 hours, in milliseconds.
+#[tokio::test]
+async fn the_gate_that_is_carried_along_works() {
+    let gate = Runtime::new(RuntimeConfig::default()).unwrap().gate();
+    assert_works(&gate).await;
+    let policy = gate.default_policy().await.unwrap();
+    for (attempts, expected) in [(1, 3_600_000), (2, 7_200_000), (6, 115_200_000)] {
+        let delay = gate.delay(policy, Some(attempts)).await.unwrap();
+        assert_eq!(delay, Ok(expected));
+    }
+    let failures = Failures {
+        attempts: Some(1),
+        last_failure_ms: Some(1_000_000),
+    };
+    let next = gate
+        .next_attempt(policy, failures, 1_000_000)
+        .await
+        .unwrap();
+    assert_eq!(next, Ok(Decision::WaitUntil(4_600_000)));
+    let error = gate.decode(b"<html>").await.unwrap().unwrap_err();
+    assert_eq!(error.offset, 0);
+    let error = gate.describe(b"<html>").await.unwrap().unwrap_err();
+    assert_eq!(error.offset, 0);
+    let trust = Trust::Secret(b"secret".to_vec());
+    let error = gate.verify(b"<html>", &trust).await.unwrap().unwrap_err();
+    assert!(matches!(error, VerifyError::Undecodable(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn the_enroller_that_is_carried_along_works() {
+    let services = Services {
+        storage: Arc::new(MemoryStorage::new()),
+        network: Arc::new(SlowNetwork::default()),
+        keys: Arc::new(FileKeys::new()),
+        telemetry: Arc::new(NoTelemetry),
+    };
+    let runtime = Runtime::new(RuntimeConfig::default()).unwrap();
+    let enroller = runtime.enroller(services);
+    assert_eq!(enroller.list(None, 10).await.unwrap(), (Vec::new(), None));
+    let error = enroller.get(&"00".repeat(16)).await.unwrap_err();
+    assert_eq!(error, CallError::Transaction(TransactionError::NotFound));
 }
 
 /// Takes its time, and remembers what it was asked.

@@ -18,8 +18,8 @@ pub(crate) mod enroller {
             // These three never wait, and a synchronous import spares the guest the detour
             // through its fiber.
             "abide:cmp/telemetry.emit": trappable,
-            "wasi:clocks/wall-clock@0.2.0.now": trappable,
-            "wasi:random/random@0.2.0.get-random-bytes": trappable,
+            "wasi:clocks/wall-clock@0.2.3.now": trappable,
+            "wasi:random/random@0.2.3.get-random-bytes": trappable,
             default: async | trappable,
         },
         exports: { default: async },

@@ -128,6 +128,15 @@ fn keys_that_are_not_proved_to_be_held() {
 }
 
 #[test]
+fn a_kind_of_key_that_is_not_known() {
+    let world = World::new(|_| ());
+    world.make_key("new.key", "EC", "ec_paramgen_curve:P-521");
+    let words = [&["-cmd", "ir"][..], &NEW_KEY].concat();
+    let reason = refused(&world, &world::with_secret(&words));
+    assert!(reason.starts_with("badAlg: "), "{reason}");
+}
+
+#[test]
 fn a_csr_whose_signature_is_wrong() {
     let world = World::new(|_| ());
     world.make_csr();

@@ -115,13 +115,14 @@ fn confirmations_that_do_not_fit() {
     });
     assert_eq!(fail_info(&odd), "badRequest");
     // Still open: the right hash is accepted.
-    let issued = world
+    let issued: Vec<_> = world
         .books()
         .into_iter()
         .filter_map(|entry| match entry.event {
             Event::Issued { sha256, .. } => Some(sha256),
             _ => None,
-        });
+        })
+        .collect();
     let sha256 = issued.last().unwrap();
     let hash: Vec<u8> = (0..32)
         .map(|at| u8::from_str_radix(&sha256[2 * at..2 * at + 2], 16).unwrap())

@@ -40,24 +40,21 @@ pub(super) fn compute(
 ) -> Result<Vec<u8>, KeyError> {
     match algorithm {
         MacAlgorithm::PasswordBased(parameters) => {
-            let key = password_based_key(secret, parameters)?;
-            sign(parameters.mac, &key, data)
+            let key = password_based_key(secret, parameters);
+            Ok(sign(parameters.mac, &key, data))
         }
         MacAlgorithm::Pbmac1(parameters) => {
             let key = pbkdf2_key(secret, parameters)?;
-            sign(parameters.mac, &key, data)
+            Ok(sign(parameters.mac, &key, data))
         }
-        MacAlgorithm::Hmac(hash) => sign(*hash, secret, data),
+        MacAlgorithm::Hmac(hash) => Ok(sign(*hash, secret, data)),
     }
 }
 
 /// BASEKEY of RFC 9810, 5.1.3.1. HMAC takes a key of any length, so K is BASEKEY as it is: nothing
 /// is cut off or appended.
-fn password_based_key(
-    secret: &[u8],
-    parameters: &PasswordBasedMac,
-) -> Result<Zeroizing<Vec<u8>>, KeyError> {
-    let owf = digest_algorithm(parameters.owf)?;
+fn password_based_key(secret: &[u8], parameters: &PasswordBasedMac) -> Zeroizing<Vec<u8>> {
+    let owf = digest_algorithm(parameters.owf);
     let mut first = digest::Context::new(owf);
     first.update(secret);
     first.update(&parameters.salt);
@@ -66,7 +63,7 @@ fn password_based_key(
         let next = digest::digest(owf, &key);
         key.copy_from_slice(next.as_ref());
     }
-    Ok(key)
+    key
 }
 
 fn pbkdf2_key(secret: &[u8], parameters: &Pbmac1) -> Result<Zeroizing<Vec<u8>>, KeyError> {
@@ -75,7 +72,11 @@ fn pbkdf2_key(secret: &[u8], parameters: &Pbmac1) -> Result<Zeroizing<Vec<u8>>, 
         Hash::Sha256 => pbkdf2::PBKDF2_HMAC_SHA256,
         Hash::Sha384 => pbkdf2::PBKDF2_HMAC_SHA384,
         Hash::Sha512 => pbkdf2::PBKDF2_HMAC_SHA512,
-        other => return Err(unsupported("PBKDF2", other)),
+        Hash::Sha224 => {
+            return Err(KeyError::Unsupported(
+                "PBKDF2 with SHA-224 is not supported".to_owned(),
+            ));
+        }
     };
     let iterations = NonZeroU32::new(parameters.iterations).unwrap_or(NonZeroU32::MIN);
     let mut key = Zeroizing::new(vec![0; parameters.key_length as usize]);
@@ -83,30 +84,26 @@ fn pbkdf2_key(secret: &[u8], parameters: &Pbmac1) -> Result<Zeroizing<Vec<u8>>, 
     Ok(key)
 }
 
-fn sign(hash: Hash, key: &[u8], data: &[u8]) -> Result<Vec<u8>, KeyError> {
+fn sign(hash: Hash, key: &[u8], data: &[u8]) -> Vec<u8> {
     let algorithm = match hash {
         Hash::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
         Hash::Sha224 => hmac::HMAC_SHA224,
         Hash::Sha256 => hmac::HMAC_SHA256,
         Hash::Sha384 => hmac::HMAC_SHA384,
         Hash::Sha512 => hmac::HMAC_SHA512,
-        other => return Err(unsupported("HMAC", other)),
     };
     let key = hmac::Key::new(algorithm, key);
-    Ok(hmac::sign(&key, data).as_ref().to_vec())
+    hmac::sign(&key, data).as_ref().to_vec()
 }
 
-fn digest_algorithm(hash: Hash) -> Result<&'static digest::Algorithm, KeyError> {
-    Ok(match hash {
+fn digest_algorithm(hash: Hash) -> &'static digest::Algorithm {
+    match hash {
         Hash::Sha1 => &digest::SHA1_FOR_LEGACY_USE_ONLY,
         Hash::Sha224 => &digest::SHA224,
         Hash::Sha256 => &digest::SHA256,
         Hash::Sha384 => &digest::SHA384,
         Hash::Sha512 => &digest::SHA512,
-        Hash::Sha3256 => &digest::SHA3_256,
-        Hash::Sha3384 => &digest::SHA3_384,
-        Hash::Sha3512 => &digest::SHA3_512,
-    })
+    }
 }
 
 fn salt(salt: &[u8]) -> Result<(), KeyError> {
@@ -127,8 +124,4 @@ fn iterations(wanted: u32, most: u32) -> Result<u32, KeyError> {
         )));
     }
     Ok(wanted)
-}
-
-fn unsupported(what: &str, hash: Hash) -> KeyError {
-    KeyError::Unsupported(format!("{what} with {hash:?}"))
 }

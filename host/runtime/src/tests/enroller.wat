@@ -4,9 +4,9 @@
     (func $exchange (param i32 i32 i32 i32 i64 i32 i32)))
   (import "abide:cmp/telemetry@0.1.0" "emit"
     (func $emit (param i32 i32 i32 i32 i32 i32 i32)))
-  (import "wasi:random/random@0.2.0" "get-random-bytes"
+  (import "wasi:random/random@0.2.3" "get-random-bytes"
     (func $random (param i64 i32)))
-  (import "wasi:clocks/wall-clock@0.2.0" "now"
+  (import "wasi:clocks/wall-clock@0.2.3" "now"
     (func $now (param i32)))
 
   (memory (export "memory") 1)

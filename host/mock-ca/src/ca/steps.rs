@@ -1,0 +1,377 @@
+//! What each kind of request does.
+
+use abide_cmp::protection::{self, Hash};
+use abide_cmp::{
+    CertOrEncCert, CertRepMessage, CertResponse, CertStatus, Certificate, CertifiedKeyPair,
+    FailInfo, Name, PkiBody, PkiFreeText, PkiMessage, PkiStatus, PkiStatusInfo, PollRep,
+};
+use anyhow::Context;
+
+use super::{Answered, Ca, Request, Thread};
+use crate::books::{Event, base64, hex};
+use crate::client::Client;
+use crate::envelope::Content;
+use crate::issue::{Plan, Purpose};
+use crate::refusal::{Refusal, Trouble};
+use crate::transactions::{State, Transaction};
+use crate::wanted::Wanted;
+use crate::{Repeat, limits};
+
+/// pvno of messages that may name the hash of a certHash (RFC 9810, 5.3.18).
+const PVNO_3: u8 = 3;
+
+impl Ca {
+    /// ir, cr and p10cr.
+    pub(super) fn begin(
+        &mut self,
+        request: &Request<'_>,
+        client: &Client,
+    ) -> Result<Answered, Trouble> {
+        let replay = self.options.repeat == Repeat::Replay;
+        if let Some(transaction) = self.transactions.get(&request.id) {
+            let again = if replay {
+                transaction.answer_again(&request.sha256)
+            } else {
+                None
+            };
+            return match again {
+                Some(octets) => Ok(request.replayed(octets)),
+                None => Err(Refusal::new(
+                    FailInfo::TRANSACTION_ID_IN_USE,
+                    "this transactionID is in use; begin a new transaction under a new one",
+                )
+                .into()),
+            };
+        }
+        let operation = request.kind().to_string();
+        let cert_req_id = match &request.message.body {
+            PkiBody::P10cr(_) => self.options.p10cr_cert_req_id,
+            _ => 0,
+        };
+        let wanted = match Wanted::read(&request.message.body) {
+            Ok(wanted) => wanted,
+            // What is wrong with the wish belongs into the answer to it (RFC 9483, 4.1.1).
+            Err(refusal) => {
+                let status = PkiStatusInfo::rejection(refusal.fail_info, refusal.text.as_str());
+                let content = response(&operation, cert_req_id, status, None, Vec::new()).into();
+                return Ok(self.refuse_request(request, Some(client), &content, &refusal)?);
+            }
+        };
+        let thread = Thread {
+            client,
+            operation,
+            cert_req_id,
+        };
+        if self.options.poll_count == 0 {
+            let implicit = request.message.header.implicit_confirm();
+            return Ok(self.issue(request, &thread, &wanted, implicit)?);
+        }
+        let status = PkiStatusInfo::new(PkiStatus::Waiting);
+        let content = response(&thread.operation, cert_req_id, status, None, Vec::new()).into();
+        let event = Event::Waiting {
+            remaining: self.options.poll_count - 1,
+            message: base64(request.octets),
+        };
+        Ok(self.commit(request, &thread, &content, event, "waiting")?)
+    }
+
+    /// pollReq. One that comes too early gets a pollRep that does not count.
+    pub(super) fn poll(
+        &mut self,
+        request: &Request<'_>,
+        client: &Client,
+        ids: &[i64],
+    ) -> Result<Answered, Trouble> {
+        let replay = self.options.repeat == Repeat::Replay;
+        let transaction = self.transaction(request, client)?;
+        if replay && let Some(octets) = transaction.answer_again(&request.sha256) {
+            return Ok(request.replayed(octets));
+        }
+        let State::Polling {
+            message,
+            remaining,
+            poll_at,
+        } = &transaction.state
+        else {
+            return Err(Refusal::new(
+                FailInfo::BAD_REQUEST,
+                "there is nothing to poll for: the certificate was delivered",
+            )
+            .into());
+        };
+        check_nonce(request, transaction)?;
+        if ids != [transaction.cert_req_id] {
+            return Err(Refusal::new(
+                FailInfo::BAD_REQUEST,
+                format!(
+                    "the pollReq is for certReqId {ids:?}, not {}",
+                    transaction.cert_req_id
+                ),
+            )
+            .into());
+        }
+        let (remaining, poll_at) = (*remaining, *poll_at);
+        let thread = transaction.thread(client);
+        if remaining == 0 && request.now.unix() >= poll_at {
+            let original = message.clone();
+            let original = PkiMessage::from_der(&original).context("a remembered request")?;
+            let wanted = Wanted::read(&original.body)?;
+            let implicit = original.header.implicit_confirm();
+            return Ok(self.issue(request, &thread, &wanted, implicit)?);
+        }
+        let (remaining, poll_at) = match request.now.unix() < poll_at {
+            true => (remaining, poll_at),
+            false => (
+                remaining - 1,
+                request.now.unix() + i64::from(self.options.check_after),
+            ),
+        };
+        let check_after = poll_at - request.now.unix();
+        let entry = PollRep {
+            cert_req_id: thread.cert_req_id,
+            check_after,
+            reason: None,
+        };
+        let content = PkiBody::PollRep(vec![entry]).into();
+        let verdict = format!("wait {check_after} s");
+        let event = Event::Polled { remaining, poll_at };
+        Ok(self.commit(request, &thread, &content, event, &verdict)?)
+    }
+
+    /// certConf.
+    pub(super) fn confirm(
+        &mut self,
+        request: &Request<'_>,
+        client: &Client,
+        statuses: &[CertStatus<'_>],
+    ) -> Result<Answered, Trouble> {
+        let replay = self.options.repeat == Repeat::Replay;
+        let transaction = self.transaction(request, client)?;
+        if replay && let Some(octets) = transaction.answer_again(&request.sha256) {
+            return Ok(request.replayed(octets));
+        }
+        let (certificate, finished) = match &transaction.state {
+            State::Polling { .. } => {
+                return Err(Refusal::new(
+                    FailInfo::BAD_REQUEST,
+                    "there is nothing to confirm yet: send a pollReq",
+                )
+                .into());
+            }
+            State::Confirming { certificate } => (certificate, false),
+            State::Finished { certificate } => (certificate, true),
+        };
+        if !finished {
+            check_nonce(request, transaction)?;
+        }
+        let event = judge(request, transaction, statuses, certificate)?;
+        if finished {
+            return Err(Refusal::new(
+                FailInfo::CERT_CONFIRMED,
+                "this certificate was confirmed or rejected before",
+            )
+            .into());
+        }
+        let thread = transaction.thread(client);
+        let verdict = match &event {
+            Event::Rejected { reason } => format!("rejected by the client: {reason}"),
+            _ => "confirmed".into(),
+        };
+        Ok(self.commit(request, &thread, &PkiBody::PkiConf.into(), event, &verdict)?)
+    }
+
+    /// Makes the certificate and delivers it.
+    fn issue(
+        &mut self,
+        request: &Request<'_>,
+        thread: &Thread<'_>,
+        wanted: &Wanted,
+        implicit_asked: bool,
+    ) -> anyhow::Result<Answered> {
+        let root = &self.authority.root;
+        let plan = Plan {
+            issuer: &root.subject,
+            subject: &wanted.subject,
+            key: wanted.key.clone(),
+            purpose: Purpose::EndEntity(wanted.names.clone()),
+            now: request.now,
+            validity: limits::VALIDITY,
+        };
+        let certificate = plan.certificate(root.key())?;
+        let read = Certificate::from_der(&certificate).context("the new certificate")?;
+        let implicit_confirm = implicit_asked && self.options.implicit_confirm;
+        let event = Event::Issued {
+            subject: describe(&wanted.subject),
+            serial: hex(read.serial),
+            sha256: hex(&Hash::Sha256.digest(&certificate)),
+            implicit_confirm,
+        };
+        let status = match wanted.modified {
+            false => PkiStatusInfo::new(PkiStatus::Accepted),
+            true => PkiStatusInfo {
+                status: PkiStatus::GrantedWithMods,
+                status_string: Some(PkiFreeText::new(
+                    "only subject, subjectAltName and key are as requested",
+                )),
+                fail_info: None,
+            },
+        };
+        // Trust anchors may come with a shared secret only (RFC 9810, 5.3.2).
+        let root = self.authority.root.certificate.clone();
+        let ca_pubs = match thread.client {
+            Client::Secret { .. } if thread.operation == "ir" => vec![root.as_slice()],
+            _ => Vec::new(),
+        };
+        let body = response(
+            &thread.operation,
+            thread.cert_req_id,
+            status,
+            Some(&certificate),
+            ca_pubs,
+        );
+        let content = Content {
+            body,
+            implicit_confirm,
+            delivers: true,
+        };
+        let verdict = format!("issued {}", describe(&wanted.subject));
+        self.commit(request, thread, &content, event, &verdict)
+    }
+
+    /// The transaction that a follow-up belongs to, if it comes from the same client.
+    fn transaction(
+        &mut self,
+        request: &Request<'_>,
+        client: &Client,
+    ) -> Result<&mut Transaction, Refusal> {
+        let transaction = self.transactions.get(&request.id).ok_or_else(|| {
+            Refusal::new(
+                FailInfo::BAD_REQUEST,
+                "no transaction is known under this transactionID; begin a new one",
+            )
+        })?;
+        if transaction.client != client.to_string() {
+            return Err(Refusal::new(
+                FailInfo::WRONG_INTEGRITY,
+                "the transaction began with other credentials (RFC 9483, 3.2)",
+            ));
+        }
+        Ok(transaction)
+    }
+}
+
+impl Transaction {
+    fn thread<'a>(&self, client: &'a Client) -> Thread<'a> {
+        Thread {
+            client,
+            operation: self.operation.clone(),
+            cert_req_id: self.cert_req_id,
+        }
+    }
+}
+
+/// An ip or cp.
+fn response<'a>(
+    operation: &str,
+    cert_req_id: i64,
+    status: PkiStatusInfo<'a>,
+    certificate: Option<&'a [u8]>,
+    ca_pubs: Vec<&'a [u8]>,
+) -> PkiBody<'a> {
+    let certified_key_pair = certificate.map(|certificate| CertifiedKeyPair {
+        cert_or_enc_cert: CertOrEncCert::Certificate(certificate),
+        private_key: None,
+        publication_info: None,
+    });
+    let response = CertResponse {
+        cert_req_id,
+        status,
+        certified_key_pair,
+        rsp_info: None,
+    };
+    let content = CertRepMessage {
+        ca_pubs,
+        responses: vec![response],
+    };
+    match operation {
+        "ir" => PkiBody::Ip(content),
+        _ => PkiBody::Cp(content),
+    }
+}
+
+/// What a certConf says about the certificate, after RFC 9810, 5.3.18.
+fn judge(
+    request: &Request<'_>,
+    transaction: &Transaction,
+    statuses: &[CertStatus<'_>],
+    certificate: &[u8],
+) -> Result<Event, Trouble> {
+    let bad_request = |text: String| Refusal::new(FailInfo::BAD_REQUEST, text);
+    let [status] = statuses else {
+        let text = format!(
+            "the certConf is about {} certificates instead of one",
+            statuses.len()
+        );
+        return Err(bad_request(text).into());
+    };
+    if status.cert_req_id != transaction.cert_req_id {
+        return Err(bad_request(format!(
+            "the certConf is for certReqId {}, not {}",
+            status.cert_req_id, transaction.cert_req_id
+        ))
+        .into());
+    }
+    let expected = match &status.hash_alg {
+        None => {
+            let read = Certificate::from_der(certificate).context("a remembered certificate")?;
+            protection::cert_hash(&read).context("a remembered certificate")?
+        }
+        Some(_) if request.message.header.pvno < PVNO_3 => {
+            return Err(bad_request("hashAlg needs pvno 3 (RFC 9810, 5.3.18)".into()).into());
+        }
+        Some(algorithm) => Hash::from_oid(algorithm.oid)
+            .ok_or_else(|| {
+                Refusal::new(
+                    FailInfo::BAD_ALG,
+                    format!("hashAlg {} is not known", algorithm.oid),
+                )
+            })?
+            .digest(certificate),
+    };
+    if status.cert_hash != expected {
+        return Err(Refusal::new(
+            FailInfo::BAD_CERT_ID,
+            "certHash is not that of the certificate that was issued",
+        )
+        .into());
+    }
+    match &status.status_info {
+        None => Ok(Event::Confirmed),
+        Some(info) if info.status == PkiStatus::Accepted && info.fail_info.is_none() => {
+            Ok(Event::Confirmed)
+        }
+        Some(info) if info.status == PkiStatus::Rejection => Ok(Event::Rejected {
+            reason: info.summary(),
+        }),
+        Some(info) => {
+            Err(bad_request(format!("a certConf cannot say '{}'", info.summary())).into())
+        }
+    }
+}
+
+fn check_nonce(request: &Request<'_>, transaction: &Transaction) -> Result<(), Refusal> {
+    if request.message.header.recip_nonce == Some(&transaction.last_nonce) {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        FailInfo::BAD_RECIPIENT_NONCE,
+        "recipNonce is not the senderNonce of the last answer in this transaction",
+    ))
+}
+
+fn describe(name: &Name<'_>) -> String {
+    match name.is_null() {
+        true => "NULL-DN".into(),
+        false => name.to_string(),
+    }
+}
