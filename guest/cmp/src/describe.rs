@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::general_info::InfoTypeAndValue;
 use crate::header::PkiHeader;
 use crate::message::PkiMessage;
+use crate::name::GeneralName;
 use crate::oid::Oid;
 use crate::protection::{MacAlgorithm, ProtectionKind, protection_kind};
 use crate::status::{PkiFreeText, PkiStatusInfo};
@@ -113,11 +114,19 @@ fn free_text(value: &PkiFreeText<'_>) -> Node {
     list(&value.0, |line| text(line))
 }
 
+fn general_name(name: &GeneralName<'_>) -> Node {
+    if name.is_null() {
+        text("NULL-DN")
+    } else {
+        text(name)
+    }
+}
+
 fn header(header: &PkiHeader<'_>) -> Node {
     object([
         ("pvno", Node::Number(header.pvno.into())),
-        ("sender", text(&header.sender)),
-        ("recipient", text(&header.recipient)),
+        ("sender", general_name(&header.sender)),
+        ("recipient", general_name(&header.recipient)),
         (
             "messageTime",
             optional(header.message_time, |time| text(time.rfc3339())),

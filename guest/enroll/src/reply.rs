@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use abide_cmp::protection::{
     self, Anchors, ProtectionError, ProtectionKind, verify_mac, verify_signature,
 };
-use abide_cmp::{Certificate, PkiBody, PkiMessage, Time};
+use abide_cmp::{Certificate, PkiBody, PkiMessage, PkiStatus, Time};
 
 use crate::driver::Error;
 use crate::enrollment::Credential;
@@ -306,13 +306,21 @@ impl From<ProtectionError> for MacFailure {
     }
 }
 
-/// Adds what an error message says although it is not believed: it often tells the
-/// person what is wrong.
+/// Adds what a refusal says although it is not believed: it often tells the person what
+/// is wrong.
 fn with_peer_words(mut failure: Failure, message: &PkiMessage<'_>) -> Failure {
-    if let PkiBody::Error(content) = &message.body {
+    let (status, details) = match &message.body {
+        PkiBody::Error(content) => (Some(&content.status), content.error_details.as_ref()),
+        PkiBody::Ip(answer) | PkiBody::Cp(answer) => {
+            let mut statuses = answer.responses.iter().map(|response| &response.status);
+            (statuses.find(|s| s.status == PkiStatus::Rejection), None)
+        }
+        _ => (None, None),
+    };
+    if let Some(status) = status {
         failure.reason.push_str("; it says, unauthenticated: ");
-        failure.reason.push_str(&shown(&content.status.summary()));
-        if let Some(details) = &content.error_details {
+        failure.reason.push_str(&shown(&status.summary()));
+        if let Some(details) = details {
             failure.reason.push_str("; ");
             failure.reason.push_str(&shown(&details.joined()));
         }

@@ -1,9 +1,16 @@
 //! The imports of the world `enroller`, for the linker of any embedder:
 //!
-//! ```ignore
+//! ```no_run
+//! # use abide_host::{AbideView, Ctx, Services};
+//! struct MyData { abide: Ctx }
 //! impl AbideView for MyData { fn abide(&mut self) -> &mut Ctx { &mut self.abide } }
-//! let mut linker = wasmtime::component::Linker::<MyData>::new(&engine);
+//!
+//! # fn example(engine: &wasmtime::Engine, services: Services) -> wasmtime::Result<()> {
+//! let mut linker = wasmtime::component::Linker::<MyData>::new(engine);
 //! abide_host::add_to_linker(&mut linker)?;
+//! let store = wasmtime::Store::new(engine, MyData { abide: Ctx::new(services) });
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! Every number that comes from the guest is clamped here, so no implementation of a service has

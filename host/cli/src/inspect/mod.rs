@@ -171,10 +171,13 @@ fn not_cmp(name: &str, error: &DecodeError) -> Stop {
 }
 
 fn not_decodable(error: &DecodeError) -> String {
+    let field = match error.path.as_str() {
+        "" => String::new(),
+        path => format!(", {}", printable(path)),
+    };
     format!(
-        "no CMP message: at offset {}, {}: {}",
+        "no CMP message: at octet {}{field}: {}",
         error.offset,
-        printable(&error.path),
         printable(&error.rule)
     )
 }

@@ -4,15 +4,16 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 use super::{HttpConfig, HttpNetwork, NetworkConfigError, TlsFile, retry_after};
 use crate::Network;
 use crate::wit::network::{NetworkError, Request, Response};
 
 /// What the server does with a request.
-enum Step {
+pub(super) enum Step {
     /// Sends these bytes and goes on with the connection.
     Say(Vec<u8>),
     /// Sends these bytes and closes.
@@ -22,38 +23,60 @@ enum Step {
 }
 
 /// A server on loopback.
-struct Server {
-    url: String,
+pub(super) struct Server {
+    pub(super) url: String,
     /// Each request as it came, with the number of its connection.
-    seen: Arc<Mutex<Vec<(usize, String)>>>,
+    pub(super) seen: Arc<Mutex<Vec<(usize, String)>>>,
 }
 
 impl Server {
     async fn start(steps: impl IntoIterator<Item = Step>) -> Server {
+        Server::start_with(None, steps).await
+    }
+
+    /// With TLS under the name `localhost`, if there is an acceptor.
+    pub(super) async fn start_with(
+        tls: Option<TlsAcceptor>,
+        steps: impl IntoIterator<Item = Step>,
+    ) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let base = match tls {
+            None => format!("http://{address}"),
+            Some(_) => format!("https://localhost:{}", address.port()),
+        };
         let seen = Arc::new(Mutex::new(Vec::new()));
         let steps = Arc::new(Mutex::new(steps.into_iter().collect::<VecDeque<_>>()));
         let heard = seen.clone();
         tokio::spawn(async move {
             for number in 0.. {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(serve(stream, number, steps.clone(), heard.clone()));
+                let (tls, steps, heard) = (tls.clone(), steps.clone(), heard.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => serve(stream, number, steps, heard).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, number, steps, heard).await;
+                            }
+                        }
+                    }
+                });
             }
         });
         Server {
-            url: format!("http://{address}/pkix/"),
+            url: format!("{base}/pkix/"),
             seen,
         }
     }
 
-    fn connections(&self) -> Vec<usize> {
+    pub(super) fn connections(&self) -> Vec<usize> {
         self.seen.lock().unwrap().iter().map(|(n, _)| *n).collect()
     }
 }
 
 async fn serve(
-    mut stream: TcpStream,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
     number: usize,
     steps: Arc<Mutex<VecDeque<Step>>>,
     seen: Arc<Mutex<Vec<(usize, String)>>>,
@@ -71,7 +94,10 @@ async fn serve(
         seen.lock().unwrap().push((number, request));
         let step = steps.lock().unwrap().pop_front();
         match step {
-            Some(Step::Say(bytes)) => stream.write_all(&bytes).await.unwrap(),
+            Some(Step::Say(bytes)) => {
+                stream.write_all(&bytes).await.unwrap();
+                stream.flush().await.unwrap();
+            }
             Some(Step::SayAndClose(bytes)) => {
                 // The client may have had enough before the end.
                 let _ = stream.write_all(&bytes).await;
@@ -108,7 +134,7 @@ fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-fn ok(body: &[u8]) -> Vec<u8> {
+pub(super) fn ok(body: &[u8]) -> Vec<u8> {
     answer("200 OK", "content-type: application/pkixcmp\r\n", body)
 }
 
@@ -116,7 +142,7 @@ fn network() -> HttpNetwork {
     HttpNetwork::new(HttpConfig::default()).unwrap()
 }
 
-fn request(url: &str) -> Request {
+pub(super) fn request(url: &str) -> Request {
     Request {
         endpoint: url.to_owned(),
         message: b"message".to_vec(),

@@ -11,6 +11,8 @@ mod classify;
 #[cfg(test)]
 mod http_tests;
 mod tls;
+#[cfg(test)]
+mod tls_tests;
 
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
