@@ -1,12 +1,18 @@
-//! PKIBody (RFC 9810, 5.1.2) and the contents that an enrollment uses.
+//! PKIBody (RFC 9810, 5.1.2).
 
 use alloc::vec::Vec;
 
+use crate::announcement::{CaKeyUpdContent, KeyRecRepContent, certificate};
+use crate::cert_rep::CertRepMessage;
+use crate::confirm::{CertStatus, ErrorMsgContent, PollRep, PollRepContent};
 use crate::crmf::CertReqMsg;
 use crate::der::{Element, Reader, Writer, tag};
 use crate::error::{Context, Result, Rule};
-use crate::status::{PkiFreeText, PkiStatusInfo};
-use crate::x509::{AlgorithmIdentifier, CertificationRequest};
+use crate::general_info::InfoTypeAndValue;
+use crate::message::read_nested;
+use crate::pop::Challenge;
+use crate::revocation::{RevAnnContent, RevDetails, RevRepContent, read_crls};
+use crate::x509::CertificationRequest;
 
 /// The alternatives of PKIBody, numbered by their tags (RFC 9810, 5.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,26 +97,59 @@ impl BodyType {
 pub enum PkiBody<'a> {
     /// Initialization request.
     Ir(Vec<CertReqMsg<'a>>),
-    /// Certification request.
-    Cr(Vec<CertReqMsg<'a>>),
     /// Initialization response.
     Ip(CertRepMessage<'a>),
+    /// Certification request.
+    Cr(Vec<CertReqMsg<'a>>),
     /// Certification response.
     Cp(CertRepMessage<'a>),
     /// PKCS #10 certification request.
     P10cr(CertificationRequest<'a>),
-    /// Certificate confirmation.
-    CertConf(Vec<CertStatus<'a>>),
+    /// Challenges for proof of possession.
+    Popdecc(Vec<Challenge<'a>>),
+    /// The numbers in the challenges, in two's complement.
+    Popdecr(Vec<&'a [u8]>),
+    /// Key update request.
+    Kur(Vec<CertReqMsg<'a>>),
+    /// Key update response.
+    Kup(CertRepMessage<'a>),
+    /// Key recovery request.
+    Krr(Vec<CertReqMsg<'a>>),
+    /// Key recovery response.
+    Krp(KeyRecRepContent<'a>),
+    /// Revocation request.
+    Rr(Vec<RevDetails<'a>>),
+    /// Revocation response.
+    Rp(RevRepContent<'a>),
+    /// Cross-certification request.
+    Ccr(Vec<CertReqMsg<'a>>),
+    /// Cross-certification response.
+    Ccp(CertRepMessage<'a>),
+    /// Announcement of a new CA key.
+    Ckuann(CaKeyUpdContent<'a>),
+    /// Announcement of a certificate: one DER element that is a SEQUENCE.
+    Cann(&'a [u8]),
+    /// Announcement of a revocation.
+    Rann(RevAnnContent<'a>),
+    /// Announcement of CRLs, each one DER element that is a SEQUENCE.
+    Crlann(Vec<&'a [u8]>),
     /// Acknowledgement of a confirmation.
     PkiConf,
+    /// Messages inside a message, each the DER of a PKIMessage that was read once and found
+    /// good (RFC 9810, 5.1.3.5).
+    Nested(Vec<&'a [u8]>),
+    /// General message.
+    Genm(Vec<InfoTypeAndValue<'a>>),
+    /// General response.
+    Genp(Vec<InfoTypeAndValue<'a>>),
+    /// Error message.
+    Error(ErrorMsgContent<'a>),
+    /// Certificate confirmation.
+    CertConf(Vec<CertStatus<'a>>),
     /// Polling request: certReqIds.
     PollReq(Vec<i64>),
     /// Polling response.
     PollRep(PollRepContent<'a>),
-    /// Error message.
-    Error(ErrorMsgContent<'a>),
-    /// An alternative whose content is not interpreted: its DER.
-    Other(BodyType, &'a [u8]),
 }
 
 impl<'a> PkiBody<'a> {
@@ -118,49 +157,89 @@ impl<'a> PkiBody<'a> {
     pub fn body_type(&self) -> BodyType {
         match self {
             Self::Ir(_) => BodyType::Ir,
-            Self::Cr(_) => BodyType::Cr,
             Self::Ip(_) => BodyType::Ip,
+            Self::Cr(_) => BodyType::Cr,
             Self::Cp(_) => BodyType::Cp,
             Self::P10cr(_) => BodyType::P10cr,
-            Self::CertConf(_) => BodyType::CertConf,
+            Self::Popdecc(_) => BodyType::Popdecc,
+            Self::Popdecr(_) => BodyType::Popdecr,
+            Self::Kur(_) => BodyType::Kur,
+            Self::Kup(_) => BodyType::Kup,
+            Self::Krr(_) => BodyType::Krr,
+            Self::Krp(_) => BodyType::Krp,
+            Self::Rr(_) => BodyType::Rr,
+            Self::Rp(_) => BodyType::Rp,
+            Self::Ccr(_) => BodyType::Ccr,
+            Self::Ccp(_) => BodyType::Ccp,
+            Self::Ckuann(_) => BodyType::Ckuann,
+            Self::Cann(_) => BodyType::Cann,
+            Self::Rann(_) => BodyType::Rann,
+            Self::Crlann(_) => BodyType::Crlann,
             Self::PkiConf => BodyType::PkiConf,
+            Self::Nested(_) => BodyType::Nested,
+            Self::Genm(_) => BodyType::Genm,
+            Self::Genp(_) => BodyType::Genp,
+            Self::Error(_) => BodyType::Error,
+            Self::CertConf(_) => BodyType::CertConf,
             Self::PollReq(_) => BodyType::PollReq,
             Self::PollRep(_) => BodyType::PollRep,
-            Self::Error(_) => BodyType::Error,
-            Self::Other(body_type, _) => *body_type,
         }
     }
 
-    pub(crate) fn read(element: &Element<'a>) -> Result<Self> {
+    /// Reads a body. `depth` counts the messages around it.
+    pub(crate) fn read(element: &Element<'a>, depth: usize) -> Result<Self> {
         let number = element.tag & 0x1f;
         let body_type = match BodyType::from_number(number) {
             Some(body_type) if element.tag & 0xe0 == 0xa0 => body_type,
             _ => {
-                return element.contents().fault(Rule::UnexpectedTag {
+                let rule = Rule::UnexpectedTag {
                     expected: "a PKIBody",
                     found: element.tag,
-                });
+                };
+                return Err(crate::Error::new(element.offset, rule));
             }
         };
         let mut reader = element.contents();
-        let body = Self::read_content(body_type, &mut reader).at(body_type.name())?;
+        let body = Self::read_content(body_type, &mut reader, depth).at(body_type.name())?;
         reader.finish().at(body_type.name())?;
         Ok(body)
     }
 
-    fn read_content(body_type: BodyType, reader: &mut Reader<'a>) -> Result<Self> {
+    fn read_content(body_type: BodyType, reader: &mut Reader<'a>, depth: usize) -> Result<Self> {
         Ok(match body_type {
             BodyType::Ir => Self::Ir(read_requests(reader)?),
-            BodyType::Cr => Self::Cr(read_requests(reader)?),
             BodyType::Ip => Self::Ip(CertRepMessage::read(reader)?),
+            BodyType::Cr => Self::Cr(read_requests(reader)?),
             BodyType::Cp => Self::Cp(CertRepMessage::read(reader)?),
             BodyType::P10cr => Self::P10cr(CertificationRequest::read(reader)?),
-            BodyType::CertConf => Self::CertConf(reader.sequence()?.collect(CertStatus::read)?),
+            BodyType::Popdecc => Self::Popdecc(reader.sequence()?.collect(Challenge::read)?),
+            BodyType::Popdecr => Self::Popdecr(
+                reader
+                    .sequence()?
+                    .collect(|reader| reader.element(tag::INTEGER, "an INTEGER")?.big_integer())?,
+            ),
+            BodyType::Kur => Self::Kur(read_requests(reader)?),
+            BodyType::Kup => Self::Kup(CertRepMessage::read(reader)?),
+            BodyType::Krr => Self::Krr(read_requests(reader)?),
+            BodyType::Krp => Self::Krp(KeyRecRepContent::read(reader)?),
+            BodyType::Rr => Self::Rr(reader.sequence()?.collect(RevDetails::read)?),
+            BodyType::Rp => Self::Rp(RevRepContent::read(reader)?),
+            BodyType::Ccr => Self::Ccr(read_requests(reader)?),
+            BodyType::Ccp => Self::Ccp(CertRepMessage::read(reader)?),
+            BodyType::Ckuann => Self::Ckuann(CaKeyUpdContent::read(reader)?),
+            BodyType::Cann => Self::Cann(certificate(reader)?),
+            BodyType::Rann => Self::Rann(RevAnnContent::read(reader)?),
+            BodyType::Crlann => Self::Crlann(read_crls(reader)?),
             BodyType::PkiConf => {
                 let null = reader.element(tag::NULL, "NULL")?;
                 null.contents().finish()?;
                 Self::PkiConf
             }
+            BodyType::Nested => Self::Nested(read_nested(reader, depth)?),
+            BodyType::Genm => Self::Genm(reader.sequence()?.collect(InfoTypeAndValue::read)?),
+            BodyType::Genp => Self::Genp(reader.sequence()?.collect(InfoTypeAndValue::read)?),
+            BodyType::Error => Self::Error(ErrorMsgContent::read(reader)?),
+            BodyType::CertConf => Self::CertConf(reader.sequence()?.collect(CertStatus::read)?),
             BodyType::PollReq => Self::PollReq(reader.sequence()?.collect(|reader| {
                 let mut entry = reader.sequence()?;
                 let cert_req_id = entry.integer().at("certReqId")?;
@@ -168,32 +247,43 @@ impl<'a> PkiBody<'a> {
                 Ok(cert_req_id)
             })?),
             BodyType::PollRep => Self::PollRep(reader.sequence()?.collect(PollRep::read)?),
-            BodyType::Error => Self::Error(ErrorMsgContent::read(reader)?),
-            other => Self::Other(other, reader.any()?.raw),
         })
     }
 
     pub(crate) fn write(&self, writer: &mut Writer) {
         writer.explicit(self.body_type() as u8, |w| match self {
-            Self::Ir(requests) | Self::Cr(requests) => {
-                w.sequence(|w| requests.iter().for_each(|request| request.write(w)));
+            Self::Ir(requests)
+            | Self::Cr(requests)
+            | Self::Kur(requests)
+            | Self::Krr(requests)
+            | Self::Ccr(requests) => sequence_of(w, requests, CertReqMsg::write),
+            Self::Ip(response) | Self::Cp(response) | Self::Kup(response) | Self::Ccp(response) => {
+                response.write(w);
             }
-            Self::Ip(response) | Self::Cp(response) => response.write(w),
             Self::P10cr(request) => w.raw(request.raw),
-            Self::CertConf(statuses) => {
-                w.sequence(|w| statuses.iter().for_each(|status| status.write(w)));
+            Self::Popdecc(challenges) => sequence_of(w, challenges, Challenge::write),
+            Self::Popdecr(numbers) => {
+                sequence_of(w, numbers, |number, w| w.element(tag::INTEGER, number));
             }
+            Self::Krp(content) => content.write(w),
+            Self::Rr(details) => sequence_of(w, details, RevDetails::write),
+            Self::Rp(content) => content.write(w),
+            Self::Ckuann(content) => content.write(w),
+            Self::Cann(certificate) => w.raw(certificate),
+            Self::Rann(content) => content.write(w),
+            Self::Crlann(ders) | Self::Nested(ders) => sequence_of(w, ders, |der, w| w.raw(der)),
             Self::PkiConf => w.null(),
-            Self::PollReq(ids) => w.sequence(|w| {
-                ids.iter().for_each(|&id| w.sequence(|w| w.integer(id)));
-            }),
-            Self::PollRep(entries) => {
-                w.sequence(|w| entries.iter().for_each(|entry| entry.write(w)));
-            }
+            Self::Genm(infos) | Self::Genp(infos) => sequence_of(w, infos, InfoTypeAndValue::write),
             Self::Error(error) => error.write(w),
-            Self::Other(_, content) => w.raw(content),
+            Self::CertConf(statuses) => sequence_of(w, statuses, CertStatus::write),
+            Self::PollReq(ids) => sequence_of(w, ids, |id, w| w.sequence(|w| w.integer(*id))),
+            Self::PollRep(entries) => sequence_of(w, entries, PollRep::write),
         });
     }
+}
+
+fn sequence_of<T>(writer: &mut Writer, items: &[T], write: impl Fn(&T, &mut Writer)) {
+    writer.sequence(|w| items.iter().for_each(|item| write(item, w)));
 }
 
 fn read_requests<'a>(reader: &mut Reader<'a>) -> Result<Vec<CertReqMsg<'a>>> {
@@ -203,345 +293,4 @@ fn read_requests<'a>(reader: &mut Reader<'a>) -> Result<Vec<CertReqMsg<'a>>> {
         return contents.fault(Rule::Content("CertReqMessages without a request"));
     }
     Ok(requests)
-}
-
-/// The answer to ir, cr, kur and p10cr (RFC 9810, 5.3.4).
-///
-/// ```text
-/// CertRepMessage ::= SEQUENCE {
-///     caPubs   [1] SEQUENCE SIZE (1..MAX) OF CMPCertificate OPTIONAL,
-///     response     SEQUENCE OF CertResponse }
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CertRepMessage<'a> {
-    /// Certificates of the CA, each one DER element that is a SEQUENCE.
-    pub ca_pubs: Vec<&'a [u8]>,
-    /// One response for each request.
-    pub responses: Vec<CertResponse<'a>>,
-}
-
-impl<'a> CertRepMessage<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self> {
-        let mut fields = reader.sequence()?;
-        let ca_pubs = fields
-            .explicit(1, |reader| read_certificates(reader))
-            .at("caPubs")?
-            .unwrap_or_default();
-        let responses = fields
-            .sequence()?
-            .collect(CertResponse::read)
-            .at("response")?;
-        fields.finish()?;
-        Ok(Self { ca_pubs, responses })
-    }
-
-    fn write(&self, writer: &mut Writer) {
-        writer.sequence(|w| {
-            if !self.ca_pubs.is_empty() {
-                w.explicit(1, |w| write_certificates(w, &self.ca_pubs));
-            }
-            w.sequence(|w| self.responses.iter().for_each(|response| response.write(w)));
-        });
-    }
-}
-
-/// Reads certificates as elements: an unreadable one that is not needed must not sink
-/// a message.
-pub(crate) fn read_certificates<'a>(reader: &mut Reader<'a>) -> Result<Vec<&'a [u8]>> {
-    reader
-        .sequence()?
-        .collect(|reader| Ok(reader.element(tag::SEQUENCE, "a CMPCertificate")?.raw))
-}
-
-pub(crate) fn write_certificates<C: AsRef<[u8]>>(writer: &mut Writer, certificates: &[C]) {
-    writer.sequence(|w| certificates.iter().for_each(|der| w.raw(der.as_ref())));
-}
-
-/// The answer to one request (RFC 9810, 5.3.4).
-///
-/// ```text
-/// CertResponse ::= SEQUENCE {
-///     certReqId         INTEGER,
-///     status            PKIStatusInfo,
-///     certifiedKeyPair  CertifiedKeyPair OPTIONAL,
-///     rspInfo           OCTET STRING     OPTIONAL }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertResponse<'a> {
-    /// The request that is answered; −1 for a p10cr.
-    pub cert_req_id: i64,
-    /// The outcome.
-    pub status: PkiStatusInfo<'a>,
-    /// The certificate, where one was granted.
-    pub certified_key_pair: Option<CertifiedKeyPair<'a>>,
-    /// rspInfo.
-    pub rsp_info: Option<&'a [u8]>,
-}
-
-impl<'a> CertResponse<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self> {
-        let mut fields = reader.sequence()?;
-        let cert_req_id = fields.integer().at("certReqId")?;
-        let status = PkiStatusInfo::read(&mut fields).at("status")?;
-        let certified_key_pair = match fields.peek() {
-            Some(tag::SEQUENCE) => {
-                Some(CertifiedKeyPair::read(&mut fields).at("certifiedKeyPair")?)
-            }
-            _ => None,
-        };
-        let rsp_info = fields
-            .optional(tag::OCTET_STRING)
-            .at("rspInfo")?
-            .map(|info| info.value);
-        fields.finish()?;
-        Ok(Self {
-            cert_req_id,
-            status,
-            certified_key_pair,
-            rsp_info,
-        })
-    }
-
-    fn write(&self, writer: &mut Writer) {
-        writer.sequence(|w| {
-            w.integer(self.cert_req_id);
-            self.status.write(w);
-            if let Some(pair) = &self.certified_key_pair {
-                pair.write(w);
-            }
-            if let Some(info) = self.rsp_info {
-                w.octet_string(info);
-            }
-        });
-    }
-}
-
-/// A certificate, and for central key generation its key (RFC 9810, 5.3.4).
-///
-/// ```text
-/// CertifiedKeyPair ::= SEQUENCE {
-///     certOrEncCert        CertOrEncCert,
-///     privateKey       [0] EncryptedKey       OPTIONAL,
-///     publicationInfo  [1] PKIPublicationInfo OPTIONAL }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertifiedKeyPair<'a> {
-    /// The certificate.
-    pub cert_or_enc_cert: CertOrEncCert<'a>,
-    /// The element inside `[0]`.
-    pub private_key: Option<&'a [u8]>,
-    /// The element inside `[1]`.
-    pub publication_info: Option<&'a [u8]>,
-}
-
-impl<'a> CertifiedKeyPair<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self> {
-        let mut fields = reader.sequence()?;
-        let certificate =
-            |reader: &mut Reader<'a>| Ok(reader.element(tag::SEQUENCE, "a CMPCertificate")?.raw);
-        let any = |reader: &mut Reader<'a>| Ok(reader.any()?.raw);
-        let cert_or_enc_cert = match fields.explicit(0, certificate).at("certificate")? {
-            Some(certificate) => CertOrEncCert::Certificate(certificate),
-            None => match fields.explicit(1, any).at("encryptedCert")? {
-                Some(encrypted) => CertOrEncCert::EncryptedCert(encrypted),
-                None => return fields.fault(Rule::Missing("certOrEncCert")),
-            },
-        };
-        let private_key = fields.explicit(0, any).at("privateKey")?;
-        let publication_info = fields.explicit(1, any).at("publicationInfo")?;
-        fields.finish()?;
-        Ok(Self {
-            cert_or_enc_cert,
-            private_key,
-            publication_info,
-        })
-    }
-
-    fn write(&self, writer: &mut Writer) {
-        writer.sequence(|w| {
-            match self.cert_or_enc_cert {
-                CertOrEncCert::Certificate(der) => w.explicit(0, |w| w.raw(der)),
-                CertOrEncCert::EncryptedCert(der) => w.explicit(1, |w| w.raw(der)),
-            }
-            if let Some(key) = self.private_key {
-                w.explicit(0, |w| w.raw(key));
-            }
-            if let Some(info) = self.publication_info {
-                w.explicit(1, |w| w.raw(info));
-            }
-        });
-    }
-}
-
-/// A certificate in clear or encrypted for proof of possession (RFC 9810, 5.3.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CertOrEncCert<'a> {
-    /// `[0]`: one DER element that is a SEQUENCE.
-    Certificate(&'a [u8]),
-    /// `[1]`: the element inside.
-    EncryptedCert(&'a [u8]),
-}
-
-/// One line of a certConf (RFC 9810, 5.3.18).
-///
-/// ```text
-/// CertStatus ::= SEQUENCE {
-///     certHash        OCTET STRING,
-///     certReqId       INTEGER,
-///     statusInfo      PKIStatusInfo       OPTIONAL,
-///     hashAlg     [0] AlgorithmIdentifier OPTIONAL }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertStatus<'a> {
-    /// The hash of the certificate.
-    pub cert_hash: &'a [u8],
-    /// The request it belongs to.
-    pub cert_req_id: i64,
-    /// Absent means accepted.
-    pub status_info: Option<PkiStatusInfo<'a>>,
-    /// The hash, where the certificate's signature algorithm names none.
-    pub hash_alg: Option<AlgorithmIdentifier<'a>>,
-}
-
-impl<'a> CertStatus<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self> {
-        let mut fields = reader.sequence()?;
-        let cert_hash = fields
-            .octet_string()
-            .and_then(|hash| hash.identifier())
-            .at("certHash")?;
-        let cert_req_id = fields.integer().at("certReqId")?;
-        let status_info = match fields.peek() {
-            Some(tag::SEQUENCE) => Some(PkiStatusInfo::read(&mut fields).at("statusInfo")?),
-            _ => None,
-        };
-        let hash_alg = fields
-            .explicit(0, AlgorithmIdentifier::read)
-            .at("hashAlg")?;
-        fields.finish()?;
-        Ok(Self {
-            cert_hash,
-            cert_req_id,
-            status_info,
-            hash_alg,
-        })
-    }
-
-    fn write(&self, writer: &mut Writer) {
-        writer.sequence(|w| {
-            w.octet_string(self.cert_hash);
-            w.integer(self.cert_req_id);
-            if let Some(status) = &self.status_info {
-                status.write(w);
-            }
-            if let Some(algorithm) = &self.hash_alg {
-                w.explicit(0, |w| algorithm.write(w));
-            }
-        });
-    }
-}
-
-/// The answer to a pollReq while there is nothing to deliver (RFC 9810, 5.3.22).
-pub type PollRepContent<'a> = Vec<PollRep<'a>>;
-
-/// When to ask again (RFC 9810, 5.3.22).
-///
-/// ```text
-/// SEQUENCE { certReqId INTEGER, checkAfter INTEGER, reason PKIFreeText OPTIONAL }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PollRep<'a> {
-    /// The request that is waited for.
-    pub cert_req_id: i64,
-    /// In seconds. A value beyond 64 bits is read as the nearest that fits.
-    pub check_after: i64,
-    /// The CA's words.
-    pub reason: Option<PkiFreeText<'a>>,
-}
-
-impl<'a> PollRep<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self> {
-        let mut fields = reader.sequence()?;
-        let cert_req_id = fields.integer().at("certReqId")?;
-        let check_after = fields
-            .element(tag::INTEGER, "an INTEGER")
-            .at("checkAfter")?;
-        let octets = check_after.big_integer().at("checkAfter")?;
-        let check_after = match check_after.integer() {
-            Ok(seconds) => seconds,
-            Err(_) if octets[0] & 0x80 != 0 => i64::MIN,
-            Err(_) => i64::MAX,
-        };
-        let reason = match fields.is_empty() {
-            true => None,
-            false => Some(PkiFreeText::read(&mut fields).at("reason")?),
-        };
-        fields.finish()?;
-        Ok(Self {
-            cert_req_id,
-            check_after,
-            reason,
-        })
-    }
-
-    fn write(&self, writer: &mut Writer) {
-        writer.sequence(|w| {
-            w.integer(self.cert_req_id);
-            w.integer(self.check_after);
-            if let Some(reason) = &self.reason {
-                reason.write(w);
-            }
-        });
-    }
-}
-
-/// An error message (RFC 9810, 5.3.21).
-///
-/// ```text
-/// ErrorMsgContent ::= SEQUENCE {
-///     pKIStatusInfo  PKIStatusInfo,
-///     errorCode      INTEGER      OPTIONAL,
-///     errorDetails   PKIFreeText  OPTIONAL }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ErrorMsgContent<'a> {
-    /// What went wrong, or `waiting`.
-    pub status: PkiStatusInfo<'a>,
-    /// The implementation's own number, of any size, in two's complement.
-    pub error_code: Option<&'a [u8]>,
-    /// The implementation's own words.
-    pub error_details: Option<PkiFreeText<'a>>,
-}
-
-impl<'a> ErrorMsgContent<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self> {
-        let mut fields = reader.sequence()?;
-        let status = PkiStatusInfo::read(&mut fields).at("pKIStatusInfo")?;
-        let error_code = match fields.optional(tag::INTEGER).at("errorCode")? {
-            Some(code) => Some(code.big_integer().at("errorCode")?),
-            None => None,
-        };
-        let error_details = match fields.is_empty() {
-            true => None,
-            false => Some(PkiFreeText::read(&mut fields).at("errorDetails")?),
-        };
-        fields.finish()?;
-        Ok(Self {
-            status,
-            error_code,
-            error_details,
-        })
-    }
-
-    fn write(&self, writer: &mut Writer) {
-        writer.sequence(|w| {
-            self.status.write(w);
-            if let Some(code) = self.error_code {
-                w.element(tag::INTEGER, code);
-            }
-            if let Some(details) = &self.error_details {
-                details.write(w);
-            }
-        });
-    }
 }

@@ -1,14 +1,14 @@
 //! Certificate request messages (RFC 4211), whose module has IMPLICIT tags.
 
 use alloc::borrow::Cow;
-use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use crate::der::{Reader, Writer, tag};
 use crate::error::{Context, Result, Rule};
-use crate::name::Name;
-use crate::x509::{AlgorithmIdentifier, Extension};
+use crate::name::{GeneralName, Name};
+use crate::oid::Oid;
+use crate::popo::ProofOfPossession;
+use crate::x509::Extension;
 
 /// One request for a certificate with its proof of possession (RFC 4211, 3).
 ///
@@ -26,8 +26,8 @@ pub struct CertReqMsg<'a> {
     pub raw_request: Cow<'a, [u8]>,
     /// The proof that the requester holds the private key.
     pub popo: Option<ProofOfPossession<'a>>,
-    /// The SEQUENCE of regInfo, if there is one.
-    pub reg_info: Option<&'a [u8]>,
+    /// Information for the registration.
+    pub reg_info: Vec<AttributeTypeAndValue<'a>>,
 }
 
 impl<'a> CertReqMsg<'a> {
@@ -38,7 +38,7 @@ impl<'a> CertReqMsg<'a> {
             request,
             raw_request,
             popo: None,
-            reg_info: None,
+            reg_info: Vec::new(),
         }
     }
 
@@ -52,10 +52,7 @@ impl<'a> CertReqMsg<'a> {
             Some(tag::SEQUENCE) | None => None,
             Some(_) => Some(ProofOfPossession::read(&mut fields).at("popo")?),
         };
-        let reg_info = fields
-            .optional(tag::SEQUENCE)
-            .at("regInfo")?
-            .map(|element| element.raw);
+        let reg_info = AttributeTypeAndValue::read_optional(&mut fields).at("regInfo")?;
         fields.finish()?;
         Ok(Self {
             request,
@@ -71,9 +68,7 @@ impl<'a> CertReqMsg<'a> {
             if let Some(popo) = &self.popo {
                 popo.write(w);
             }
-            if let Some(reg_info) = self.reg_info {
-                w.raw(reg_info);
-            }
+            AttributeTypeAndValue::write_optional(w, &self.reg_info);
         });
     }
 }
@@ -92,8 +87,8 @@ pub struct CertRequest<'a> {
     pub cert_req_id: i64,
     /// The wanted certificate.
     pub template: CertTemplate<'a>,
-    /// The SEQUENCE of controls, if there is one.
-    pub controls: Option<&'a [u8]>,
+    /// What governs the issuing, such as oldCertID.
+    pub controls: Vec<AttributeTypeAndValue<'a>>,
 }
 
 impl<'a> CertRequest<'a> {
@@ -101,10 +96,7 @@ impl<'a> CertRequest<'a> {
         let request = Self {
             cert_req_id: fields.integer().at("certReqId")?,
             template: CertTemplate::read(fields).at("certTemplate")?,
-            controls: fields
-                .optional(tag::SEQUENCE)
-                .at("controls")?
-                .map(|element| element.raw),
+            controls: AttributeTypeAndValue::read_optional(fields).at("controls")?,
         };
         fields.clone().finish()?;
         Ok(request)
@@ -114,9 +106,7 @@ impl<'a> CertRequest<'a> {
         writer.sequence(|w| {
             w.integer(self.cert_req_id);
             self.template.write(w);
-            if let Some(controls) = self.controls {
-                w.raw(controls);
-            }
+            AttributeTypeAndValue::write_optional(w, &self.controls);
         });
     }
 }
@@ -154,7 +144,7 @@ pub struct CertTemplate<'a> {
 }
 
 impl<'a> CertTemplate<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self> {
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let mut fields = reader.sequence()?;
         let mut template = Self::default();
         let mut last = None;
@@ -227,158 +217,97 @@ impl<'a> CertTemplate<'a> {
     }
 }
 
-/// The proof that the requester holds the private key (RFC 4211, 4).
+/// A control or a piece of registration information (RFC 4211, 6 and 7).
 ///
 /// ```text
-/// ProofOfPossession ::= CHOICE {
-///     raVerified      [0] NULL,
-///     signature       [1] POPOSigningKey,
-///     keyEncipherment [2] POPOPrivKey,
-///     keyAgreement    [3] POPOPrivKey }
+/// AttributeTypeAndValue ::= SEQUENCE { type OBJECT IDENTIFIER, value ANY }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProofOfPossession<'a> {
-    /// A registration authority vouches for it.
-    RaVerified,
-    /// A signature over the CertRequest, without poposkInput.
-    Signature {
-        /// How it was signed.
-        algorithm: AlgorithmIdentifier<'a>,
-        /// The signature.
-        signature: Cow<'a, [u8]>,
-    },
-    /// A choice that this crate does not interpret: one DER element.
-    Other(&'a [u8]),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttributeTypeAndValue<'a> {
+    /// What it is about.
+    pub oid: Oid<'a>,
+    /// One DER element.
+    pub value: &'a [u8],
 }
 
-impl<'a> ProofOfPossession<'a> {
+impl<'a> AttributeTypeAndValue<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self> {
-        let element = reader.any()?;
-        match element.tag {
-            0x80 if element.value.is_empty() => Ok(Self::RaVerified),
-            0xa1 => {
-                let mut fields = element.contents();
-                if fields.peek() == Some(tag::constructed(0)) {
-                    return Ok(Self::Other(element.raw));
-                }
-                let algorithm = AlgorithmIdentifier::read(&mut fields).at("algorithmIdentifier")?;
-                let signature = fields
-                    .element(tag::BIT_STRING, "a BIT STRING")
-                    .and_then(|bits| bits.octet_aligned_bits())
-                    .at("signature")?;
-                fields.finish()?;
-                Ok(Self::Signature {
-                    algorithm,
-                    signature: Cow::Borrowed(signature),
-                })
-            }
-            0xa2 | 0xa3 => Ok(Self::Other(element.raw)),
-            found => reader.fault(Rule::UnexpectedTag {
-                expected: "a ProofOfPossession",
-                found,
-            }),
-        }
+        let mut fields = reader.sequence()?;
+        let attribute = Self {
+            oid: fields.oid().at("type")?,
+            value: fields.any().at("value")?.raw,
+        };
+        fields.finish()?;
+        Ok(attribute)
     }
 
-    fn write(&self, writer: &mut Writer) {
-        match self {
-            Self::RaVerified => writer.element(tag::primitive(0), &[]),
-            Self::Signature {
-                algorithm,
-                signature,
-            } => {
-                writer.nested(tag::constructed(1), |w| {
-                    algorithm.write(w);
-                    w.bits(tag::BIT_STRING, signature);
+    /// Reads `SEQUENCE SIZE (1..MAX) OF AttributeTypeAndValue OPTIONAL`.
+    pub(crate) fn read_optional(reader: &mut Reader<'a>) -> Result<Vec<Self>> {
+        let Some(element) = reader.optional(tag::SEQUENCE)? else {
+            return Ok(Vec::new());
+        };
+        let mut contents = element.contents();
+        if contents.is_empty() {
+            return contents.fault(Rule::Content("an empty SEQUENCE SIZE (1..MAX)"));
+        }
+        contents.collect(Self::read)
+    }
+
+    fn write_optional(writer: &mut Writer, attributes: &[Self]) {
+        if attributes.is_empty() {
+            return;
+        }
+        writer.sequence(|w| {
+            for attribute in attributes {
+                w.sequence(|w| {
+                    w.oid(attribute.oid);
+                    w.raw(attribute.value);
                 });
             }
-            Self::Other(raw) => writer.raw(raw),
-        }
+        });
     }
 }
 
-/// A subjectAltName made from text (RFC 5280, 4.2.1.6).
+/// Names one certificate (RFC 4211, 6.5).
+///
+/// ```text
+/// CertId ::= SEQUENCE { issuer GeneralName, serialNumber INTEGER }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SubjectAltName(Vec<u8>);
-
-impl SubjectAltName {
-    /// From `DNS:…`, `IP:…`, `URI:…` and `email:…`; a bare word is a DNS name or an
-    /// address.
-    pub fn parse<T: AsRef<str>>(names: &[T]) -> Result<Self, SubjectAltNameError> {
-        let parsed = names
-            .iter()
-            .map(|name| parse_san(name.as_ref()))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Self(Writer::encode(|w| {
-            w.sequence(|w| {
-                parsed
-                    .iter()
-                    .for_each(|(tag, value)| w.element(*tag, value))
-            });
-        })))
-    }
-
-    /// The extension value.
-    pub fn der(&self) -> &[u8] {
-        &self.0
-    }
+pub struct CertId<'a> {
+    /// Who issued it.
+    pub issuer: GeneralName<'a>,
+    /// Its serial number in two's complement.
+    pub serial_number: &'a [u8],
 }
 
-/// A name that cannot stand in a subjectAltName.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SubjectAltNameError(String);
-
-impl fmt::Display for SubjectAltNameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "'{}' is none of DNS:NAME, IP:ADDRESS, URI:URI, email:ADDRESS in ASCII",
-            self.0
-        )
+impl<'a> CertId<'a> {
+    /// Reads the value of an oldCertID control.
+    pub fn from_der(der: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader::new(der);
+        let id = Self::read(&mut reader)?;
+        reader.finish()?;
+        Ok(id)
     }
-}
 
-impl core::error::Error for SubjectAltNameError {}
-
-fn parse_san(text: &str) -> Result<(u8, Vec<u8>), SubjectAltNameError> {
-    let error = || SubjectAltNameError(text.into());
-    let (kind, value) = match text.trim().split_once(':') {
-        Some((kind @ ("DNS" | "dns" | "IP" | "ip" | "URI" | "uri" | "email"), value)) => {
-            (kind, value)
-        }
-        _ if text.parse::<core::net::IpAddr>().is_ok() => ("IP", text.trim()),
-        _ => ("DNS", text.trim()),
-    };
-    if value.is_empty() || !value.is_ascii() || (kind == "DNS" && value.contains([':', ' ', '/'])) {
-        return Err(error());
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
+        let mut fields = reader.sequence()?;
+        let issuer = GeneralName::read(&mut fields).at("issuer")?;
+        let serial_number = fields
+            .element(tag::INTEGER, "an INTEGER")
+            .and_then(|serial| serial.big_integer())
+            .at("serialNumber")?;
+        fields.finish()?;
+        Ok(Self {
+            issuer,
+            serial_number,
+        })
     }
-    match kind {
-        "IP" | "ip" => match value.parse().map_err(|_| error())? {
-            core::net::IpAddr::V4(address) => Ok((0x87, address.octets().to_vec())),
-            core::net::IpAddr::V6(address) => Ok((0x87, address.octets().to_vec())),
-        },
-        "URI" | "uri" => Ok((0x86, value.as_bytes().to_vec())),
-        "email" => Ok((0x81, value.as_bytes().to_vec())),
-        _ => Ok((0x82, value.as_bytes().to_vec())),
-    }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn subject_alt_names() {
-        let san = SubjectAltName::parse(&["DNS:a.example", "IP:127.0.0.1", "::1"]).unwrap();
-        // Put together by hand: dNSName [2], iPAddress [7] of 4 and of 16 octets.
-        let mut expected = alloc::vec![0x30, 0x23, 0x82, 0x09];
-        expected.extend_from_slice(b"a.example");
-        expected.extend_from_slice(&[0x87, 0x04, 127, 0, 0, 1, 0x87, 0x10]);
-        expected.extend_from_slice(&[0; 15]);
-        expected.push(1);
-        assert_eq!(san.der(), expected);
-        for bad in ["IP:x", "", "DNS:", "DNS:ä.example", "foo:bar"] {
-            assert!(SubjectAltName::parse(&[bad]).is_err(), "{bad}");
-        }
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.sequence(|w| {
+            self.issuer.write(w);
+            w.element(tag::INTEGER, self.serial_number);
+        });
     }
 }

@@ -111,9 +111,7 @@ impl<'a> PkiHeader<'a> {
             recip_nonce: fields.explicit(6, identifier).at("recipNonce")?,
             free_text: fields.explicit(7, PkiFreeText::read).at("freeText")?,
             general_info: fields
-                .explicit(8, |reader| {
-                    reader.sequence()?.collect(InfoTypeAndValue::read)
-                })
+                .explicit(8, |reader| reader.sequence_of(InfoTypeAndValue::read))
                 .at("generalInfo")?
                 .unwrap_or_default(),
         };

@@ -16,11 +16,15 @@
 
 extern crate alloc;
 
+mod announcement;
 mod body;
+mod cert_rep;
+mod confirm;
 mod crmf;
 pub mod der;
 #[cfg(feature = "describe")]
 mod describe;
+mod encrypted;
 mod error;
 mod general_info;
 mod header;
@@ -29,25 +33,32 @@ mod message;
 mod name;
 pub mod oid;
 pub mod path;
+mod pop;
+mod popo;
 pub mod protection;
+mod revocation;
+mod san;
 mod status;
 mod time;
 mod x509;
 
-pub use body::{
-    BodyType, CertOrEncCert, CertRepMessage, CertResponse, CertStatus, CertifiedKeyPair,
-    ErrorMsgContent, PkiBody, PollRep, PollRepContent,
-};
-pub use crmf::{
-    CertReqMsg, CertRequest, CertTemplate, ProofOfPossession, SubjectAltName, SubjectAltNameError,
-};
+pub use announcement::{CaKeyUpdContent, KeyRecRepContent, RootCaKeyUpdateContent};
+pub use body::{BodyType, PkiBody};
+pub use cert_rep::{CertOrEncCert, CertRepMessage, CertResponse, CertifiedKeyPair};
+pub use confirm::{CertStatus, ErrorMsgContent, PollRep, PollRepContent};
+pub use crmf::{AttributeTypeAndValue, CertId, CertReqMsg, CertRequest, CertTemplate};
 #[cfg(feature = "describe")]
 pub use describe::describe;
+pub use encrypted::{EncryptedKey, EncryptedValue, EnvelopedData, RecipientKind};
 pub use error::{Context, Error, Result, Rule};
-pub use general_info::InfoTypeAndValue;
+pub use general_info::{CrlSource, CrlStatus, InfoTypeAndValue, InfoValue};
 pub use header::{PVNO_2, PkiHeader};
 pub use message::{Draft, PkiMessage};
 pub use name::{GeneralName, Name, NameError};
+pub use pop::Challenge;
+pub use popo::{PopoPrivKey, PoposkInput, ProofOfPossession};
+pub use revocation::{RevAnnContent, RevDetails, RevRepContent};
+pub use san::{SubjectAltName, SubjectAltNameError};
 pub use status::{FailInfo, PkiFreeText, PkiStatus, PkiStatusInfo};
 pub use time::Time;
 pub use x509::{AlgorithmIdentifier, Certificate, CertificationRequest, Extension, PublicKeyInfo};

@@ -4,9 +4,17 @@
 /// chains stay below 100 KiB; OpenSSL's client stops at 100 KiB.
 pub const MESSAGE: usize = 1 << 20;
 
+/// Messages inside each other. An RA's batch of messages with added protection needs two
+/// (RFC 9483, 5.2.2).
+pub const NESTING: usize = 4;
+
 /// The longest transactionID, nonce or key identifier, in octets. RFC 9483 asks for
 /// 16 octets and peers send up to 64.
-pub const IDENTIFIER: usize = 128;
+pub const IDENTIFIER: usize = 64;
+
+/// The longest INTEGER whose value matters, in octets. Serial numbers have 20 at most
+/// (RFC 5280, 4.1.2.2).
+pub const INTEGER: usize = 32;
 
 /// Elements of any SEQUENCE OF or SET OF. The longest seen in the field are extraCerts
 /// with some ten certificates.

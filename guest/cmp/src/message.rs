@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::body::{PkiBody, read_certificates, write_certificates};
+use crate::body::PkiBody;
+use crate::cert_rep::{read_certificates, write_certificates};
 use crate::der::{Reader, Writer, tag};
 use crate::error::{Context, Error, Result, Rule};
 use crate::header::PkiHeader;
@@ -42,15 +43,21 @@ impl<'a> PkiMessage<'a> {
             return Err(Error::new(0, rule));
         }
         let mut reader = Reader::new(der);
-        let mut fields = reader.sequence()?;
+        let message = Self::read(&mut reader, 0)?;
         reader.finish()?;
+        Ok(message)
+    }
+
+    /// Reads one message. `depth` counts the messages around it.
+    fn read(reader: &mut Reader<'a>, depth: usize) -> Result<Self> {
+        let mut fields = reader.sequence()?;
         let raw_header = fields.element(tag::SEQUENCE, "a PKIHeader").at("header")?;
         let header = PkiHeader::read(&raw_header).at("header")?;
         if fields.is_empty() {
             return fields.fault(Rule::Missing("a PKIBody")).at("body");
         }
         let raw_body = fields.any().at("body")?;
-        let body = PkiBody::read(&raw_body).at("body")?;
+        let body = PkiBody::read(&raw_body, depth).at("body")?;
         let protection = fields
             .explicit(0, |reader| {
                 reader
@@ -128,4 +135,29 @@ fn protected_part(header: &[u8], body: &[u8]) -> Vec<u8> {
             w.raw(body);
         });
     })
+}
+
+/// Reads PKIMessages inside a message and gives them back as they are (RFC 9810, 5.1.3.5).
+///
+/// ```text
+/// PKIMessages ::= SEQUENCE SIZE (1..MAX) OF PKIMessage
+/// ```
+pub(crate) fn read_nested<'a>(reader: &mut Reader<'a>, depth: usize) -> Result<Vec<&'a [u8]>> {
+    if depth == limits::NESTING {
+        let rule = Rule::Limit {
+            what: "messages inside each other",
+            limit: limits::NESTING,
+        };
+        return reader.fault(rule);
+    }
+    let mut contents = reader.sequence()?;
+    let messages = contents.collect(|reader| {
+        let start = reader.rest();
+        PkiMessage::read(reader, depth + 1)?;
+        Ok(&start[..start.len() - reader.rest().len()])
+    })?;
+    if messages.is_empty() {
+        return contents.fault(Rule::Content("PKIMessages without a message"));
+    }
+    Ok(messages)
 }

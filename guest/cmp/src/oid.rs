@@ -181,6 +181,18 @@ oids! {
     IT_CRL_STATUS_LIST = [1, 3, 6, 1, 5, 5, 7, 4, 22], "id-it-crlStatusList";
     IT_CRLS = [1, 3, 6, 1, 5, 5, 7, 4, 23], "id-it-crls";
     IT_KEM_CIPHERTEXT_INFO = [1, 3, 6, 1, 5, 5, 7, 4, 24], "id-it-KemCiphertextInfo";
+    // Controls and registration information, RFC 4211, 6 and 7, and RFC 9480.
+    REG_CTRL_REG_TOKEN = [1, 3, 6, 1, 5, 5, 7, 5, 1, 1], "id-regCtrl-regToken";
+    REG_CTRL_AUTHENTICATOR = [1, 3, 6, 1, 5, 5, 7, 5, 1, 2], "id-regCtrl-authenticator";
+    REG_CTRL_PKI_PUBLICATION_INFO = [1, 3, 6, 1, 5, 5, 7, 5, 1, 3], "id-regCtrl-pkiPublicationInfo";
+    REG_CTRL_PKI_ARCHIVE_OPTIONS = [1, 3, 6, 1, 5, 5, 7, 5, 1, 4], "id-regCtrl-pkiArchiveOptions";
+    REG_CTRL_OLD_CERT_ID = [1, 3, 6, 1, 5, 5, 7, 5, 1, 5], "id-regCtrl-oldCertID";
+    REG_CTRL_PROTOCOL_ENCR_KEY = [1, 3, 6, 1, 5, 5, 7, 5, 1, 6], "id-regCtrl-protocolEncrKey";
+    REG_CTRL_ALT_CERT_TEMPLATE = [1, 3, 6, 1, 5, 5, 7, 5, 1, 7], "id-regCtrl-altCertTemplate";
+    REG_CTRL_ALG_ID = [1, 3, 6, 1, 5, 5, 7, 5, 1, 11], "id-regCtrl-algId";
+    REG_CTRL_RSA_KEY_LEN = [1, 3, 6, 1, 5, 5, 7, 5, 1, 12], "id-regCtrl-rsaKeyLen";
+    REG_INFO_UTF8_PAIRS = [1, 3, 6, 1, 5, 5, 7, 5, 2, 1], "id-regInfo-utf8Pairs";
+    REG_INFO_CERT_REQ = [1, 3, 6, 1, 5, 5, 7, 5, 2, 2], "id-regInfo-certReq";
     // Attributes of names, RFC 4519 and RFC 5280, appendix A.
     AT_COMMON_NAME = [2, 5, 4, 3], "CN";
     AT_SURNAME = [2, 5, 4, 4], "SN";

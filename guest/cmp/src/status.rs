@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::der::{Reader, Writer, tag};
-use crate::error::{Context, Result, Rule};
+use crate::error::{Context, Error, Result, Rule};
 
 /// The outcome of a request (RFC 9810, 5.2.3).
 ///
@@ -45,6 +45,18 @@ impl PkiStatus {
     /// Whether a certificate comes with this status.
     pub fn is_granted(self) -> bool {
         !matches!(self, Self::Rejection | Self::Waiting)
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        let at = reader.clone();
+        let number = reader.integer()?;
+        let known = usize::try_from(number)
+            .ok()
+            .and_then(|number| Self::ALL.get(number));
+        match known {
+            Some(&(status, _)) => Ok(status),
+            None => at.fault(Rule::Content("a PKIStatus outside 0 to 6")),
+        }
     }
 }
 
@@ -134,17 +146,30 @@ impl FailInfo {
         let Some(element) = reader.optional(tag::BIT_STRING)? else {
             return Ok(None);
         };
-        let (_, octets) = element.bits()?;
-        // Bits beyond 31 are named by no RFC; they are read over.
+        let (unused, octets) = element.bits()?;
+        // A named bit list ends with the last bit that is set (X.690, 11.2.2).
+        if octets
+            .last()
+            .is_some_and(|last| last.trailing_zeros() != u32::from(unused))
+        {
+            let rule = Rule::NotDistinguished("a named bit list that ends with zeros");
+            return Err(Error::new(element.offset, rule));
+        }
+        if octets.len() > 4 {
+            let rule = Rule::Limit {
+                what: "octets of failInfo",
+                limit: 4,
+            };
+            return Err(Error::new(element.offset, rule));
+        }
         let mut set = 0;
-        for (index, octet) in octets.iter().take(4).enumerate() {
+        for (index, octet) in octets.iter().enumerate() {
             set |= u32::from(octet.reverse_bits()) << (8 * index);
         }
         Ok(Some(Self(set)))
     }
 
     fn write(self, writer: &mut Writer) {
-        // A named bit list ends with the last bit that is set (X.690, 11.2.2).
         let used = 32 - self.0.leading_zeros() as usize;
         let octets: Vec<u8> = self.0.to_le_bytes()[..used.div_ceil(8)]
             .iter()
@@ -239,16 +264,7 @@ impl<'a> PkiStatusInfo<'a> {
 
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let mut contents = reader.sequence()?;
-        let at = contents.clone();
-        let number = contents.integer().at("status")?;
-        let status = usize::try_from(number)
-            .ok()
-            .and_then(|number| PkiStatus::ALL.get(number));
-        let Some(&(status, _)) = status else {
-            return at
-                .fault(Rule::Content("a PKIStatus outside 0 to 6"))
-                .at("status");
-        };
+        let status = PkiStatus::read(&mut contents).at("status")?;
         let status_string = match contents.peek() {
             Some(tag::SEQUENCE) => Some(PkiFreeText::read(&mut contents).at("statusString")?),
             _ => None,

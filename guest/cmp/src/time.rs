@@ -6,23 +6,32 @@ use alloc::string::String;
 use crate::der::{Element, Reader, Writer, tag};
 use crate::error::{Error, Result, Rule};
 
-/// A point in time in seconds since 1970-01-01T00:00:00Z.
+/// A point in time in seconds since 1970-01-01T00:00:00Z, and the fraction of a second with
+/// which it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Time(i64);
+pub struct Time {
+    unix: i64,
+    nanoseconds: u32,
+    digits: u8,
+}
 
 impl Time {
     /// From seconds since the Unix epoch.
     pub const fn from_unix(seconds: i64) -> Self {
-        Self(seconds)
+        Self {
+            unix: seconds,
+            nanoseconds: 0,
+            digits: 0,
+        }
     }
 
     /// Seconds since the Unix epoch.
     pub const fn unix(self) -> i64 {
-        self.0
+        self.unix
     }
 
     /// Reads a GeneralizedTime in UTC. Fractions of a second, which some peers send
-    /// in messageTime, are allowed as DER has them (X.690, 11.7) and dropped.
+    /// in messageTime, are allowed as DER has them (X.690, 11.7).
     pub fn generalized(reader: &mut Reader<'_>) -> Result<Self> {
         let element = reader.element(tag::GENERALIZED_TIME, "a GeneralizedTime")?;
         Self::from_element(&element)
@@ -50,31 +59,39 @@ impl Time {
         let (hour, rest) = number(rest, 2).ok_or_else(fault)?;
         let (minute, rest) = number(rest, 2).ok_or_else(fault)?;
         let (second, rest) = number(rest, 2).ok_or_else(fault)?;
-        let whole_or_fraction = match rest {
-            [] => true,
-            [b'.', fraction @ ..] => {
-                element.tag == tag::GENERALIZED_TIME
+        let fraction = match rest {
+            [] => Some(&[][..]),
+            [b'.', fraction @ ..] if element.tag == tag::GENERALIZED_TIME => {
+                let digits = (1..=9).contains(&fraction.len())
                     && fraction.iter().all(u8::is_ascii_digit)
-                    && fraction.last().is_some_and(|&last| last != b'0')
+                    && fraction.last() != Some(&b'0');
+                digits.then_some(fraction)
             }
-            _ => false,
+            _ => None,
         };
         let exists = (1..=12).contains(&month)
             && (1..=days_in(year, month)).contains(&day)
             && hour < 24
             && minute < 60
             && second < 60;
-        if !whole_or_fraction || !exists {
+        let Some(fraction) = fraction.filter(|_| exists) else {
             return Err(fault());
-        }
-        Ok(Self(
-            ((days_from_epoch(year, month, day) * 24 + hour) * 60 + minute) * 60 + second,
-        ))
+        };
+        let days = days_from_epoch(year, month, day);
+        let scale = 10u32.pow(9 - fraction.len() as u32);
+        let written = fraction
+            .iter()
+            .fold(0, |sum, &digit| sum * 10 + u32::from(digit - b'0'));
+        Ok(Self {
+            unix: ((days * 24 + hour) * 60 + minute) * 60 + second,
+            nanoseconds: written * scale,
+            digits: fraction.len() as u8,
+        })
     }
 
     /// The fields of the calendar: year, month, day, hour, minute, second.
     fn calendar(self) -> (i64, i64, i64, i64, i64, i64) {
-        let (days, rest) = (self.0.div_euclid(86_400), self.0.rem_euclid(86_400));
+        let (days, rest) = (self.unix.div_euclid(86_400), self.unix.rem_euclid(86_400));
         // Howard Hinnant's civil-from-days: years begin in March, so that the leap
         // day is the last of its year.
         let shifted = days + 719_468;
@@ -103,7 +120,13 @@ impl Time {
     /// Writes a GeneralizedTime.
     pub(crate) fn write_generalized(self, writer: &mut Writer) {
         let (year, month, day, hour, minute, second) = self.calendar();
-        let text = format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}Z");
+        let mut text = format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}");
+        if self.digits > 0 {
+            let digits = usize::from(self.digits);
+            let written = self.nanoseconds / 10u32.pow(9 - u32::from(self.digits));
+            text.push_str(&format!(".{written:0digits$}"));
+        }
+        text.push('Z');
         writer.element(tag::GENERALIZED_TIME, text.as_bytes());
     }
 }
@@ -162,21 +185,37 @@ mod tests {
     #[test]
     fn known_times() {
         for (text, seconds) in KNOWN {
-            assert_eq!(generalized(text).unwrap(), Time(seconds), "{text}");
-            let der = Writer::encode(|w| Time(seconds).write_generalized(w));
+            assert_eq!(
+                generalized(text).unwrap(),
+                Time::from_unix(seconds),
+                "{text}"
+            );
+            let der = Writer::encode(|w| Time::from_unix(seconds).write_generalized(w));
             assert_eq!(der[2..], *text.as_bytes());
         }
-        assert_eq!(Time(1_708_189_929).rfc3339(), "2024-02-17T17:12:09Z");
+        assert_eq!(
+            Time::from_unix(1_708_189_929).rfc3339(),
+            "2024-02-17T17:12:09Z"
+        );
     }
 
     #[test]
-    fn fractions_are_dropped_and_nonsense_is_refused() {
-        assert_eq!(
-            generalized("20240217171209.589Z").unwrap(),
-            Time(1_708_189_929)
-        );
+    fn fractions_come_back_and_nonsense_is_refused() {
+        for text in [
+            "20240217171209.589Z",
+            "20240217171209.05Z",
+            "20240217171209.000000001Z",
+        ] {
+            let time = generalized(text).unwrap();
+            assert_eq!(time.unix(), 1_708_189_929);
+            assert_eq!(
+                Writer::encode(|w| time.write_generalized(w))[2..],
+                *text.as_bytes()
+            );
+        }
         for text in [
             "20240217171209.580Z",
+            "20240217171209.0000000001Z",
             "20240217171209.Z",
             "20240217171209",
             "20240217171209+0100",

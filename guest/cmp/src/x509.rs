@@ -47,24 +47,30 @@ impl<'a> AlgorithmIdentifier<'a> {
     }
 
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
-        let mut contents = reader.sequence()?;
+        Self::read_contents(&mut reader.sequence()?)
+    }
+
+    /// Reads what is inside the SEQUENCE, for fields whose tag stands in its place.
+    pub(crate) fn read_contents(contents: &mut Reader<'a>) -> Result<Self> {
         let oid = contents.oid()?;
         let parameters = if contents.is_empty() {
             None
         } else {
             Some(contents.any()?.raw)
         };
-        contents.finish()?;
+        contents.clone().finish()?;
         Ok(Self { oid, parameters })
     }
 
     pub(crate) fn write(&self, writer: &mut Writer) {
-        writer.sequence(|w| {
-            w.oid(self.oid);
-            if let Some(parameters) = self.parameters {
-                w.raw(parameters);
-            }
-        });
+        writer.sequence(|w| self.write_contents(w));
+    }
+
+    pub(crate) fn write_contents(&self, writer: &mut Writer) {
+        writer.oid(self.oid);
+        if let Some(parameters) = self.parameters {
+            writer.raw(parameters);
+        }
     }
 }
 
@@ -88,7 +94,7 @@ impl<'a> PublicKeyInfo<'a> {
         Ok(key)
     }
 
-    fn read(reader: &mut Reader<'a>) -> Result<Self> {
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let element = reader.element(tag::SEQUENCE, "a SubjectPublicKeyInfo")?;
         let mut contents = element.contents();
         let algorithm = AlgorithmIdentifier::read(&mut contents).at("algorithm")?;
@@ -287,7 +293,8 @@ impl<'a> Certificate<'a> {
     }
 }
 
-fn read_extensions<'a>(reader: &mut Reader<'a>) -> Result<Vec<Extension<'a>>> {
+/// Reads Extensions (RFC 5280, 4.1.2.9).
+pub(crate) fn read_extensions<'a>(reader: &mut Reader<'a>) -> Result<Vec<Extension<'a>>> {
     let mut contents = reader.sequence()?;
     let start = contents.offset();
     let extensions = contents.collect(Extension::read)?;
@@ -302,6 +309,13 @@ fn read_extensions<'a>(reader: &mut Reader<'a>) -> Result<Vec<Extension<'a>>> {
         ));
     }
     Ok(extensions)
+}
+
+/// Writes Extensions under a tag.
+pub(crate) fn write_extensions(writer: &mut Writer, tag: u8, extensions: &[Extension<'_>]) {
+    writer.nested(tag, |w| {
+        extensions.iter().for_each(|extension| extension.write(w))
+    });
 }
 
 /// A PKCS #10 request, read in place (RFC 2986, 4.2).

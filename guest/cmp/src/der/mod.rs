@@ -1,9 +1,11 @@
 //! The distinguished encoding rules (X.690), as far as CMP needs them: a reader over
 //! borrowed octets that knows its position, and a writer.
 
+mod integer;
 mod reader;
 mod writer;
 
+pub use integer::Integer;
 pub use reader::{Element, Reader};
 pub use writer::Writer;
 

@@ -257,6 +257,18 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
+    /// Reads a SEQUENCE SIZE (1..MAX) of elements with `read`.
+    pub fn sequence_of<T>(
+        &mut self,
+        read: impl FnMut(&mut Reader<'a>) -> Result<T>,
+    ) -> Result<alloc::vec::Vec<T>> {
+        let mut contents = self.sequence()?;
+        if contents.is_empty() {
+            return contents.fault(Rule::Content("an empty SEQUENCE SIZE (1..MAX)"));
+        }
+        contents.collect(read)
+    }
+
     /// An INTEGER that fits 64 bits.
     pub fn integer(&mut self) -> Result<i64> {
         self.element(tag::INTEGER, "an INTEGER")?.integer()

@@ -1,0 +1,62 @@
+//! JSON whose members keep their order.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::Write as _;
+
+use serde::{Serialize, Serializer};
+
+/// A JSON value whose members keep their order.
+pub(super) enum Node {
+    Absent,
+    Text(String),
+    Number(i64),
+    Bool(bool),
+    List(Vec<Node>),
+    Object(Vec<(&'static str, Node)>),
+}
+
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, serializer: S) -> core::result::Result<S::Ok, S::Error> {
+        match self {
+            Self::Absent => serializer.serialize_unit(),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Number(number) => serializer.serialize_i64(*number),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::List(items) => serializer.collect_seq(items),
+            Self::Object(members) => {
+                serializer.collect_map(members.iter().map(|(name, value)| (*name, value)))
+            }
+        }
+    }
+}
+
+/// An object without the members that are absent or empty lists.
+pub(super) fn object<const N: usize>(members: [(&'static str, Node); N]) -> Node {
+    let present = |(_, value): &(_, Node)| match value {
+        Node::Absent => false,
+        Node::List(items) => !items.is_empty(),
+        _ => true,
+    };
+    Node::Object(members.into_iter().filter(present).collect())
+}
+
+pub(super) fn text(value: impl ToString) -> Node {
+    Node::Text(value.to_string())
+}
+
+pub(super) fn hex(octets: &[u8]) -> Node {
+    let mut out = String::with_capacity(octets.len() * 2);
+    for octet in octets {
+        let _ = write!(out, "{octet:02x}");
+    }
+    Node::Text(out)
+}
+
+pub(super) fn optional<T>(value: Option<T>, describe: impl FnOnce(T) -> Node) -> Node {
+    value.map_or(Node::Absent, describe)
+}
+
+pub(super) fn list<T>(items: &[T], describe: impl FnMut(&T) -> Node) -> Node {
+    Node::List(items.iter().map(describe).collect())
+}
