@@ -4,6 +4,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
 
+use crate::component;
 use crate::setup::{self, GUEST_TARGET};
 use crate::shell::{cargo, run as run_command, status, step, succeeds};
 
@@ -19,6 +20,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     step("looking for what build and tests need");
     setup::for_building()?;
     setup::for_testing()?;
+    component::build_for_host()?;
     if !options.only_tests {
         setup::for_linting()?;
         lints()?;
