@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 
 use abide_tests::abide::Abide;
 use abide_tests::openssl::{CmpServer, Protection, certificates, verify_chain};
@@ -101,14 +100,18 @@ impl Client<'_> {
 
     /// Enrolls with a certificate.
     fn enroll_signed(&self, operation: &str, url: &str, extra: &[&str]) -> Told {
+        self.run(self.words(operation, url), &self.certificate(), extra)
+    }
+
+    /// The options of a client that signs.
+    fn certificate(&self) -> Vec<String> {
         let file = |name: &str| self.pki.path(name).display().to_string();
-        let credential = [
+        [
             ["--cert".into(), file("client.crt")],
             ["--key".into(), file("client.key")],
             ["--extracerts".into(), file("sub.crt")],
         ]
-        .concat();
-        self.run(self.words(operation, url), &credential, extra)
+        .concat()
     }
 
     /// The files are what the server has sent, and openssl believes them.
@@ -379,17 +382,9 @@ fn a_signer_below_another_root_is_not_trusted() {
     for word in &mut words {
         *word = word.replace("root.crt", "other.crt");
     }
-    let credential: Vec<String> = [("--cert", "client.crt"), ("--key", "client.key")]
-        .into_iter()
-        .flat_map(|(option, name)| [option.into(), world.pki.path(name).display().to_string()])
-        .chain(["--extracerts".into(), path(world.pki.path("sub.crt"))])
-        .collect();
-    let told = client.run(words, &credential, &["--quiet"]);
+    let told = client.run(words, &client.certificate(), &["--quiet"]);
     check_not_believed("another root", &client, &told);
-}
-
-fn path(path: PathBuf) -> String {
-    path.display().to_string()
+    assert!(told.says(server.url()), "{:?}", told.ended);
 }
 
 /// A server without the secret that lets the MAC pass unchecked and signs its answers: to

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use abide_cmp::der::{Writer, tag};
 use abide_cmp::protection::{Hash, MacAlgorithm, ProtectionError, verify_mac};
 use abide_cmp::{
-    AlgorithmIdentifier, CertOrEncCert, CertRepMessage, CertResponse, CertifiedKeyPair, Draft,
-    ErrorMsgContent, FailInfo, GeneralName, Name, PkiBody, PkiHeader, PkiMessage, PkiStatus,
+    AlgorithmIdentifier, BodyType, CertOrEncCert, CertRepMessage, CertResponse, CertifiedKeyPair,
+    Draft, ErrorMsgContent, FailInfo, GeneralName, Name, PkiBody, PkiHeader, PkiMessage, PkiStatus,
     PkiStatusInfo, PollRep, oid,
 };
 use p256::ecdsa::signature::Signer;
@@ -71,7 +71,7 @@ impl Ca {
         .expect("a request that is protected by the secret");
         let id = request.header.transaction_id.expect("a transactionID");
         let known = !self.ids.borrow_mut().insert(id.to_vec());
-        let reply = self.reply(&request);
+        let reply = self.reply(octets);
         let is_poll = matches!(request.body, PkiBody::PollReq(_));
         if let Some(answer) = self.answers.borrow().get(octets)
             && (is_poll || !self.strict.get())
@@ -86,15 +86,15 @@ impl Ca {
                     "seen before",
                 )),
             ),
-            PkiBody::P10cr(_) => self.wait_or_issue(&reply, PkiBody::Cp, -1),
-            PkiBody::Ir(_) => self.wait_or_issue(&reply, PkiBody::Ip, 0),
+            PkiBody::P10cr(_) => self.wait_or_issue(&reply, BodyType::Cp, -1),
+            PkiBody::Ir(_) => self.wait_or_issue(&reply, BodyType::Ip, 0),
             PkiBody::PollReq(ids) => {
                 let left = self.patience.get();
                 self.patience.set(left.saturating_sub(1));
                 match (left, &ids[..]) {
                     (0, _) => panic!("a poll for nothing"),
-                    (1, [-1]) => self.granted(&reply, PkiBody::Cp, -1),
-                    (1, [0]) => self.granted(&reply, PkiBody::Ip, 0),
+                    (1, [-1]) => self.grant(&reply, BodyType::Cp, -1),
+                    (1, [0]) => self.grant(&reply, BodyType::Ip, 0),
                     (_, &[id]) => self.seal(&reply, &poll_rep(&[(id, 7)])),
                     (_, ids) => panic!("a poll for {ids:?}"),
                 }
@@ -122,37 +122,33 @@ impl Ca {
         answer
     }
 
-    fn wait_or_issue<'a>(&self, reply: &Reply<'_>, body: Response<'a>, id: i64) -> Vec<u8> {
+    fn wait_or_issue(&self, reply: &Reply, kind: BodyType, id: i64) -> Vec<u8> {
         match self.patience.get() {
-            0 => self.granted(reply, body, id),
-            _ => self.seal(reply, &body(response(&[waiting(id)]))),
+            0 => self.grant(reply, kind, id),
+            _ => self.seal(reply, &certified(kind, response(&[waiting(id)]))),
         }
     }
 
-    fn granted(&self, reply: &Reply<'_>, body: Response<'_>, id: i64) -> Vec<u8> {
-        // What outlives this call is only the octets.
-        let body = match body(CertRepMessage::default()) {
-            PkiBody::Ip(_) => PkiBody::Ip,
-            _ => PkiBody::Cp,
-        };
+    /// Issues, and puts the certificate into an answer.
+    pub(crate) fn grant(&self, reply: &Reply, kind: BodyType, id: i64) -> Vec<u8> {
         let new = self.issue();
-        self.seal(reply, &body(response(&[granted(id, &new)])))
+        self.seal(reply, &certified(kind, response(&[granted(id, &new)])))
     }
 
     /// An answer to a request as it should be, to be spoilt.
-    pub(crate) fn reply<'r>(&self, request: &PkiMessage<'r>) -> Reply<'r> {
+    pub(crate) fn reply(&self, request: &[u8]) -> Reply {
+        let request = PkiMessage::from_der(request).expect("a PKIMessage");
         Reply {
             pvno: 2,
             transaction_id: request.header.transaction_id.map(<[u8]>::to_vec),
             recip_nonce: request.header.sender_nonce.map(<[u8]>::to_vec),
-            recipient: request.header.sender.clone(),
             protected: true,
             extra_certs: Vec::new(),
         }
     }
 
     /// Puts an answer together.
-    pub(crate) fn seal(&self, reply: &Reply<'_>, body: &PkiBody<'_>) -> Vec<u8> {
+    pub(crate) fn seal(&self, reply: &Reply, body: &PkiBody<'_>) -> Vec<u8> {
         self.nonces.set(self.nonces.get() + 1);
         let nonce = [[0; 8], self.nonces.get().to_be_bytes()].concat();
         let algorithm = MacAlgorithm::PasswordBased {
@@ -162,8 +158,9 @@ impl Ca {
             mac: Hash::Sha256,
         };
         let parameters = algorithm.parameters();
-        let sender = GeneralName::Directory(name("CN=Root"));
-        let mut header = PkiHeader::new(sender, reply.recipient.clone());
+        let [sender, recipient] =
+            ["CN=Root", "CN=device"].map(|text| GeneralName::Directory(name(text)));
+        let mut header = PkiHeader::new(sender, recipient);
         header.pvno = reply.pvno;
         header.sender_kid = Some(REFERENCE);
         header.transaction_id = reply.transaction_id.as_deref();
@@ -181,17 +178,21 @@ impl Ca {
     }
 }
 
-/// Cp or Ip.
-type Response<'a> = fn(CertRepMessage<'a>) -> PkiBody<'a>;
-
 /// The parts of an answer that a test may want to be wrong.
-pub(crate) struct Reply<'r> {
+pub(crate) struct Reply {
     pub(crate) pvno: u8,
     pub(crate) transaction_id: Option<Vec<u8>>,
     pub(crate) recip_nonce: Option<Vec<u8>>,
-    pub(crate) recipient: GeneralName<'r>,
     pub(crate) protected: bool,
     pub(crate) extra_certs: Vec<Vec<u8>>,
+}
+
+/// A cp or an ip.
+fn certified(kind: BodyType, content: CertRepMessage<'_>) -> PkiBody<'_> {
+    match kind {
+        BodyType::Ip => PkiBody::Ip(content),
+        _ => PkiBody::Cp(content),
+    }
 }
 
 /// The content of cp and ip.

@@ -2,13 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use abide_cmp::protection::{MacAlgorithm, SignatureAlgorithm, Verdict};
 use abide_cmp::{BodyType, PkiMessage};
 use abide_enroll::{
     Change, Credential, Enrollment, Entry, Error, Event, Filter, Host, Issued, KeyError, Limits,
     NetworkError, Operation, Outcome, Page, Phase, Progress, Response, SharedSecret, StorageError,
-    Template, TransactionRecord, Want, Waiting,
+    Template, TransactionRecord, Waiting, Want,
 };
 use p256::ecdsa::SigningKey;
 use p256::ecdsa::signature::Signer;
@@ -30,7 +31,7 @@ pub(crate) const LIMITS: Limits = Limits {
 };
 
 /// What the network makes of one request.
-pub(crate) type Fate = Box<dyn Fn(&Ca, &PkiMessage<'_>) -> Result<Response, NetworkError>>;
+pub(crate) type Fate = Box<dyn Fn(&Ca, &[u8]) -> Result<Response, NetworkError>>;
 
 /// How a process dies: nothing is cleaned up, nobody is told.
 pub(crate) struct Died;
@@ -40,7 +41,7 @@ pub(crate) struct World {
     pub(crate) enrollment: Enrollment,
     pub(crate) now_ms: Cell<u64>,
     pub(crate) secret: RefCell<Vec<u8>>,
-    pub(crate) store_fails: Cell<bool>,
+    pub(crate) store_fails: Rc<Cell<bool>>,
     /// How often a key or secret was used.
     pub(crate) key_uses: Cell<u32>,
     /// What becomes of the next requests; the ones after that reach the honest CA.
@@ -91,7 +92,7 @@ impl World {
             enrollment,
             now_ms: Cell::new(START_MS),
             secret: RefCell::new(SECRET.to_vec()),
-            store_fails: Cell::new(false),
+            store_fails: Rc::default(),
             key_uses: Cell::new(0),
             fates: RefCell::default(),
             sent: RefCell::default(),
@@ -107,21 +108,23 @@ impl World {
     /// Decides on one more of the next requests.
     pub(crate) fn next(
         &self,
-        fate: impl Fn(&Ca, &PkiMessage<'_>) -> Result<Response, NetworkError> + 'static,
+        fate: impl Fn(&Ca, &[u8]) -> Result<Response, NetworkError> + 'static,
     ) {
         self.fates.borrow_mut().push_back(Box::new(fate));
     }
 
-    /// The CA answers one of the next requests, and the answer is lost.
+    /// One of the next requests reaches the CA or does not, and nothing comes back.
     pub(crate) fn next_is_lost(&self) {
         self.next(|_, _| Err(NetworkError::Timeout("nothing came".into())));
     }
 
-    /// What an error or any other message of the CA's making is to say next.
-    pub(crate) fn next_says(
-        &self,
-        answer: impl Fn(&Ca, &PkiMessage<'_>) -> Vec<u8> + 'static,
-    ) {
+    /// The honest CA has one of the next requests.
+    pub(crate) fn next_is_answered(&self) {
+        self.next_says(Ca::answer);
+    }
+
+    /// The answer to one of the next requests.
+    pub(crate) fn next_says(&self, answer: impl Fn(&Ca, &[u8]) -> Vec<u8> + 'static) {
         self.next(move |ca, request| Ok(ok(answer(ca, request))));
     }
 
@@ -169,7 +172,10 @@ impl World {
 
     /// What was sent, in the words of the RFC.
     pub(crate) fn sent_types(&self) -> Vec<&'static str> {
-        self.sent().iter().map(|der| body_type(der).name()).collect()
+        self.sent()
+            .iter()
+            .map(|der| body_type(der).name())
+            .collect()
     }
 
     fn moment(&self) {
@@ -215,9 +221,9 @@ impl World {
 
     fn transmit(&self, message: &[u8]) -> Result<Response, NetworkError> {
         self.sent.borrow_mut().push(message.to_vec());
-        let request = PkiMessage::from_der(message).expect("a PKIMessage");
-        match self.fates.borrow_mut().pop_front() {
-            Some(fate) => fate(&self.ca, &request),
+        let fate = self.fates.borrow_mut().pop_front();
+        match fate {
+            Some(fate) => fate(&self.ca, message),
             None => Ok(ok(self.ca.answer(message))),
         }
     }
