@@ -11,6 +11,8 @@ use std::process::ExitCode;
 
 #[path = "build/component.rs"]
 mod component;
+#[path = "build/encode.rs"]
+mod encode;
 
 /// Where ready components are taken from.
 const PREBUILT: &str = "ABIDE_COMPONENT_DIR";
@@ -44,13 +46,20 @@ fn run() -> Result<(), Box<dyn Error>> {
         .ancestors()
         .nth(2)
         .ok_or("the package is not in its workspace")?;
-    for part in ["guest", "wit", "Cargo.toml", "Cargo.lock"] {
+    for part in ["wit", "Cargo.toml", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", workspace.join(part).display());
+    }
+    for package in ["cmp", "policy", "enroll", "component"] {
+        // Not its tests: they change nothing here.
+        for part in ["src", "Cargo.toml"] {
+            let path = workspace.join("guest").join(package).join(part);
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
     }
     for world in component::World::ALL {
         let speed = component::Speed::Native;
-        let bytes = component::build(workspace, &target_directory(&out), world, speed)?;
-        write(&out, world, &bytes)?;
+        let module = component::module(workspace, &target_directory(&out), world, speed)?;
+        write(&out, world, &encode::encode(&module)?)?;
     }
     Ok(())
 }

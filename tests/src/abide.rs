@@ -44,12 +44,14 @@ fn build() -> PathBuf {
         .and_then(OsStr::to_str)
         .unwrap_or_default();
     let profile = if name == "debug" { "dev" } else { name };
-    succeed(
-        Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .args(["build", "--quiet", "--package", "abide"])
-            .args(["--profile", profile]),
-    );
+    // Not bounded in time: a compiler takes minutes, and waits for other compilers.
+    let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["build", "--quiet", "--package", "abide"])
+        .args(["--profile", profile])
+        .status()
+        .unwrap_or_else(|error| panic!("cargo cannot be started to build abide: {error}"));
+    assert!(status.success(), "abide cannot be built");
     folder.join("abide")
 }
 

@@ -2,10 +2,10 @@
 //! programs of both as processes that end with their test.
 
 pub mod abide;
+pub mod canned;
 pub mod openssl;
 pub mod pki;
 pub mod process;
-
 pub mod proxy;
 
 /// The first certificate or key of a PEM text, as DER.

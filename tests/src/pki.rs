@@ -87,11 +87,6 @@ impl Pki {
         self.dir.join(file)
     }
 
-    /// The kind of the keys it was made with.
-    pub fn kind(&self) -> KeyKind {
-        self.kind
-    }
-
     /// Makes a self-signed CA certificate `NAME.crt` with its key, related to nothing else.
     pub fn root(&self, name: &str, subject: &str) -> PathBuf {
         let key = self.key(name, self.kind);

@@ -90,11 +90,6 @@ impl Process {
         Self { child, name, heard }
     }
 
-    /// The process's id.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Waits for a line on either stream and returns what `find` makes of it.
     ///
     /// # Panics

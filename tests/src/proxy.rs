@@ -261,11 +261,10 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits for the next release; false when the proxy ends before it.
-    fn hold(&self) -> bool {
+    /// Waits for a release after the first `releases`; false when the proxy ends before it.
+    fn hold(&self, releases: u64) -> bool {
         let mut state = self.lock();
-        let before = state.releases;
-        while state.releases == before && !state.ended {
+        while state.releases == releases && !state.ended {
             state = self
                 .changed
                 .wait(state)
@@ -305,7 +304,9 @@ fn serve(client: &TcpStream, shared: &Shared) -> Result<(), String> {
         octets: octets.clone(),
         stage: Stage::Arrived,
     };
-    let (index, treatment) = {
+    // The number of releases as well: one that comes before this thread gets to hold
+    // counts.
+    let (index, treatment, releases) = {
         let mut state = shared.lock();
         state.seen.push(seen);
         let told = state
@@ -313,10 +314,13 @@ fn serve(client: &TcpStream, shared: &Shared) -> Result<(), String> {
             .iter()
             .find(|&&(known, _)| known == body_type)
             .map(|&(_, treatment)| treatment);
-        (state.seen.len() - 1, told.unwrap_or(Treatment::Pass))
+        let treatment = told.unwrap_or(Treatment::Pass);
+        (state.seen.len() - 1, treatment, state.releases)
     };
     shared.changed.notify_all();
-    if treatment == Treatment::Swallow || (treatment == Treatment::HoldRequest && !shared.hold()) {
+    if treatment == Treatment::Swallow
+        || (treatment == Treatment::HoldRequest && !shared.hold(releases))
+    {
         shared.reached(index, Stage::Lost);
         return Ok(());
     }
@@ -324,7 +328,7 @@ fn serve(client: &TcpStream, shared: &Shared) -> Result<(), String> {
         .map_err(|error| format!("the CA at {}: {error}", shared.upstream))?;
     shared.reached(index, Stage::Answered);
     match treatment {
-        Treatment::HoldAnswer if !shared.hold() => {
+        Treatment::HoldAnswer if !shared.hold(releases) => {
             shared.reached(index, Stage::Lost);
             return Ok(());
         }

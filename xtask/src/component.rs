@@ -4,18 +4,32 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-#[cfg(feature = "component")]
+use crate::shell::{root, step, target_dir};
+
 #[path = "../../host/runtime/build/component.rs"]
 #[allow(
     unreachable_pub,
     reason = "written for a build script, which shares it"
 )]
 mod build;
+#[cfg(feature = "component")]
+#[path = "../../host/runtime/build/encode.rs"]
+mod encode;
+
+/// Builds what the host's build script will then find ready: cargo shows nothing of what a build
+/// script does, and this takes most of a minute.
+pub(crate) fn build_for_host() -> Result<()> {
+    for world in build::World::ALL {
+        step(format!("building the component, world {}", world.name()));
+        build::module(root(), &target_dir(), world, build::Speed::Native)?;
+    }
+    Ok(())
+}
 
 /// Starts this program again with the encoder compiled in.
 #[cfg(not(feature = "component"))]
 pub(crate) fn run() -> Result<ExitCode> {
-    use crate::shell::{cargo, status, step};
+    use crate::shell::{cargo, status};
 
     step("compiling the component's encoder; the first time takes a minute");
     let status = status(&mut cargo([
@@ -36,8 +50,7 @@ pub(crate) fn run() -> Result<ExitCode> {
 /// Builds and describes all four.
 #[cfg(feature = "component")]
 pub(crate) fn run() -> Result<ExitCode> {
-    use crate::shell::{root, step, target_dir};
-    use anyhow::Context;
+    use anyhow::{Context, anyhow};
     use build::{Speed, World};
 
     crate::setup::for_building()?;
@@ -50,7 +63,8 @@ pub(crate) fn run() -> Result<ExitCode> {
         for world in World::ALL {
             let name = format!("abide-{}{suffix}.wasm", world.name());
             step(format!("building {name}"));
-            let bytes = build::build(root(), &target, world, speed)?;
+            let module = build::module(root(), &target, world, speed)?;
+            let bytes = encode::encode(&module).map_err(|why| anyhow!("{name}: {why}"))?;
             let file = directory.join(&name);
             std::fs::write(&file, &bytes)
                 .with_context(|| format!("cannot write {}", file.display()))?;

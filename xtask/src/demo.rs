@@ -11,7 +11,8 @@ use crate::shell::{cargo, run as run_command, step};
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     step("looking for what the build needs");
     setup::for_building()?;
-    step("building abide; the first time compiles wasmtime and the component (minutes)");
+    crate::component::build_for_host()?;
+    step("building abide; the first time compiles wasmtime (minutes)");
     run_command(&mut cargo(["build", "--package", "abide"]))?;
     step("abide demo");
     let status = crate::shell::status(

@@ -4,8 +4,9 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
 
+use crate::component;
 use crate::setup::{self, GUEST_TARGET};
-use crate::shell::{cargo, run as run_command, status, step, succeeds};
+use crate::shell::{cargo, run as run_command, status, step, succeeds, target_dir};
 
 /// Warnings are errors here, and only here: they do not interrupt work.
 const NO_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
@@ -19,6 +20,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     step("looking for what build and tests need");
     setup::for_building()?;
     setup::for_testing()?;
+    component::build_for_host()?;
     if !options.only_tests {
         setup::for_linting()?;
         lints()?;
@@ -95,6 +97,8 @@ fn documentation(what: &[&str]) -> Command {
 }
 
 fn tests(for_runner: &[String]) -> Result<ExitCode> {
+    step("building abide, which the tests run as a process");
+    run_command(&mut cargo(["build", "--package", "abide"]))?;
     let mut runner = if succeeds(&mut cargo(["nextest", "--version"])) {
         // nextest does not know documentation tests. A filter means that one test is wanted.
         if for_runner.is_empty() {
@@ -107,6 +111,8 @@ fn tests(for_runner: &[String]) -> Result<ExitCode> {
         step("tests (cargo test)");
         cargo(["test", "--workspace", "--no-fail-fast"])
     };
+    // Cargo names the program only to the tests of its own package.
+    runner.env("CARGO_BIN_EXE_abide", target_dir().join("debug/abide"));
     exit_code(runner.args(for_runner))
 }
 

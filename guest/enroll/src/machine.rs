@@ -134,14 +134,7 @@ pub(crate) fn handle_trouble(
         not_delivered,
     } = trouble;
     if failure.class == FailureClass::Permanent {
-        return fail(
-            record,
-            Failure {
-                orphan: false,
-                ..failure
-            },
-            now_ms,
-        );
+        return fail_for_good(record, failure, now_ms);
     }
     record.resends = record.resends.saturating_add(1);
     let own = Exponential::transient().delay(Some(record.resends.into()));
@@ -164,6 +157,33 @@ pub(crate) fn handle_trouble(
     record
 }
 
+/// Ends a transaction that can never go on. A stored chain is kept here too, and so is
+/// the reason for which a certificate was being refused.
+fn fail_for_good(
+    mut record: TransactionRecord,
+    mut failure: Failure,
+    now_ms: u64,
+) -> TransactionRecord {
+    if record.phase == Phase::Confirming && record.failure.is_none() {
+        return issued(
+            record,
+            Confirmation::Unacknowledged,
+            &failure.reason,
+            now_ms,
+        );
+    }
+    failure.orphan = ca_may_have_issued(&record);
+    if let Some(refusal) = record.failure.take() {
+        failure.reason.push_str("; ");
+        failure.reason.push_str(&refusal.reason);
+    }
+    fail(record, failure, now_ms)
+}
+
+fn ca_may_have_issued(record: &TransactionRecord) -> bool {
+    record.phase != Phase::Enrolling || record.deliveries > 0
+}
+
 /// Ends a transaction whose time or number of polls ran out, or whose configuration
 /// changed. A stored chain is kept.
 pub(crate) fn give_up(
@@ -181,7 +201,7 @@ pub(crate) fn give_up(
         return issued(record, Confirmation::Unacknowledged, &text, now_ms);
     }
     let phase = record.phase;
-    let orphan = phase != Phase::Enrolling || record.deliveries > 0;
+    let orphan = ca_may_have_issued(&record);
     let mut reason = format!("{}: {why} (while {})", record.server, phase.name());
     if let Some(trouble) = record.trouble.take() {
         reason.push_str("; last: ");

@@ -3,7 +3,7 @@
 
 use alloc::borrow::Cow;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use abide_cmp::protection::{Hash, SignatureAlgorithm, SignatureVerifier, Verdict};
@@ -337,7 +337,7 @@ fn read_request<'e>(enrollment: &'e Enrollment, host: &dyn Host) -> Result<Reque
             let read = PublicKeyInfo::from_der(&public_key)
                 .map_err(|error| invalid(format!("the new key: {error}")))?;
             SignatureAlgorithm::for_key(&read)
-                .map_err(|error| invalid(format!("the new key: {}", error.to_string())))?;
+                .map_err(|error| invalid(format!("the new key: {error}")))?;
             Ok(Request::Template {
                 subject,
                 san,

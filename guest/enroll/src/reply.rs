@@ -51,7 +51,14 @@ pub(crate) fn network_failure(server: &str, error: NetworkError) -> NoMessage {
             "check the server's TLS certificate and the TLS trust that is configured",
             true,
         ),
-        NetworkError::Timeout(why) | NetworkError::Interrupted(why) => (
+        NetworkError::Timeout(why) => (
+            Transient,
+            Fault::Peer,
+            why,
+            "the same request is sent again; allow more time for an answer if the CA is slow",
+            false,
+        ),
+        NetworkError::Interrupted(why) => (
             Transient,
             Fault::Peer,
             why,
@@ -110,6 +117,10 @@ pub(crate) fn message_in<'r>(
             Err(error) => undecodable = Some(error),
         }
     }
+    let without_message = match &undecodable {
+        Some(error) => format!("HTTP {status} without a CMP message ({error})"),
+        None => format!("HTTP {status} without a CMP message"),
+    };
     Err(match status {
         300..=399 => {
             let target = response.location.as_deref().unwrap_or("nowhere");
@@ -123,13 +134,13 @@ pub(crate) fn message_in<'r>(
         408 | 425 | 429 | 500..=599 => none(
             FailureClass::Transient,
             Fault::Peer,
-            format!("HTTP {status} without a CMP message"),
+            without_message,
             "the same request is sent again; look at the server's log if it goes on",
         ),
         400..=499 => none(
             FailureClass::Malformed,
             Fault::Peer,
-            format!("HTTP {status} without a CMP message"),
+            without_message,
             "check the path of the URL and whether this client may use it",
         ),
         _ => {

@@ -1,5 +1,5 @@
-// How the component is built: cargo makes a core module of the guest, wit-component makes a
-// component of the module. Shared by the build script of the host and by `cargo xtask component`.
+// How the guest becomes a core module. Shared by the build script of the host and by xtask, so
+// that both use one build; with nothing but the standard library, so that xtask starts quickly.
 
 use std::env;
 use std::fmt;
@@ -77,8 +77,6 @@ pub(crate) enum BuildError {
     TargetMissing,
     /// cargo ended with an error, which it has printed.
     Cargo(String),
-    /// The module cannot be made a component of.
-    Encode(String),
     /// A file cannot be read or written.
     Io(PathBuf, io::Error),
 }
@@ -91,7 +89,6 @@ impl fmt::Display for BuildError {
                 "the Rust target {TARGET} is not installed: run `cargo xtask setup`"
             ),
             BuildError::Cargo(what) => write!(f, "cargo cannot build {PACKAGE}: {what}"),
-            BuildError::Encode(why) => write!(f, "the module is no component: {why}"),
             BuildError::Io(path, error) => write!(f, "{}: {error}", path.display()),
         }
     }
@@ -99,9 +96,9 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// Builds one component and returns its bytes. `workspace` has the Cargo.toml of all, `target` is
-/// its target directory.
-pub(crate) fn build(
+/// Builds one world and returns its core module. `workspace` has the Cargo.toml of all, `target`
+/// is its target directory.
+pub(crate) fn module(
     workspace: &Path,
     target: &Path,
     world: World,
@@ -140,12 +137,7 @@ pub(crate) fn build(
         });
     }
     let module = directory.join(TARGET).join(PROFILE).join(MODULE);
-    let module = fs::read(&module).map_err(|error| BuildError::Io(module, error))?;
-    wit_component::ComponentEncoder::default()
-        .validate(true)
-        .module(&module)
-        .and_then(|encoder| encoder.encode())
-        .map_err(|error| BuildError::Encode(format!("{error:#}")))
+    fs::read(&module).map_err(|error| BuildError::Io(module, error))
 }
 
 /// Whether a variable of the outer cargo would change what the inner one does. Where packages come

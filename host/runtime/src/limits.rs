@@ -64,6 +64,9 @@ pub const PAGE_BYTES: usize = 8 << 20;
 /// who waits longer than this waits for somebody who hangs.
 pub const STORE_BUSY: Duration = Duration::from_secs(10);
 
+/// Between two tries at a store that others are just opening, which takes them milliseconds.
+pub const STORE_RETRY: Duration = Duration::from_millis(2);
+
 /// An answer's body, whatever the guest asks for: it is copied into the guest's memory.
 pub const RESPONSE_BYTES: u32 = 16 << 20;
 

@@ -53,7 +53,12 @@ fn leaf(issued: &Issued) -> String {
 
 /// Existing files are replaced only now, when there is something better.
 fn write(issued: &Issued, args: &Enroll) -> Result<(), Stop> {
-    if let Some(path) = &args.cacertsout {
+    // None sent is not the same as none to be trusted: what is there stays.
+    if let Some(path) = args
+        .cacertsout
+        .as_ref()
+        .filter(|_| !issued.ca_pubs.is_empty())
+    {
         files::replace(
             "--cacertsout",
             path,
@@ -87,6 +92,12 @@ fn tell(report: &Report, unwritten: Option<&Stop>, args: &Enroll) {
                 output::say(&format!(
                     "issued: {transaction}, confirmation {confirmation}"
                 ));
+            }
+            if args.cacertsout.is_some() && issued.ca_pubs.is_empty() && !args.quiet {
+                output::say(
+                    "note: nothing was written to --cacertsout: the CA sent no caPubs that the \
+                     shared secret protects",
+                );
             }
             if !issued.note.is_empty() {
                 output::say(&format!("note: {}", issued.note));
@@ -291,6 +302,19 @@ mod tests {
         assert_eq!(blocks(&cert), [b"leaf".to_vec()]);
         assert_eq!(blocks(&chain), [b"leaf".to_vec(), b"issuer".to_vec()]);
         assert_eq!(blocks(&ca), [b"root".to_vec()]);
+    }
+
+    #[test]
+    fn ca_certificates_that_did_not_come_replace_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let ca = folder.path().join("ca");
+        std::fs::write(&ca, "what was there").unwrap();
+        let issued = Issued {
+            ca_pubs: Vec::new(),
+            ..issued()
+        };
+        write(&issued, &args(&["--cacertsout", &ca.display().to_string()])).unwrap();
+        assert_eq!(std::fs::read_to_string(&ca).unwrap(), "what was there");
     }
 
     #[test]

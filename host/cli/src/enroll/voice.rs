@@ -18,6 +18,13 @@ pub(crate) struct Voice {
     transaction: Arc<Mutex<Option<String>>>,
 }
 
+/// Events of the component that the command reports in words of its own.
+const TOLD_OTHERWISE: [&str; 3] = [
+    "certificate-issued",
+    "transaction-failed",
+    "no-usable-answer",
+];
+
 impl Voice {
     pub(crate) fn new(args: &Enroll) -> Self {
         let level = match (args.quiet, args.verbose) {
@@ -31,9 +38,13 @@ impl Voice {
         }
     }
 
-    /// Takes an event of the component.
+    /// Takes an event of the component. Those that end or delay the enrollment are told at
+    /// the end, or as the wait they cause: once is enough.
     pub(crate) fn event(&self, event: &Event) {
         self.transaction(&event.transaction_id);
+        if TOLD_OTHERWISE.contains(&event.name.as_str()) && self.level != Some(Level::Debug) {
+            return;
+        }
         let rank = |level: Level| match level {
             Level::Debug => 0,
             Level::Info => 1,

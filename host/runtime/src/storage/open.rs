@@ -8,8 +8,10 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Instant;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::limits;
 
@@ -116,11 +118,7 @@ pub(super) fn read_write(path: &Path) -> Result<Connection, OpenError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let sql = |error: rusqlite::Error| sql_error(path, &error);
     initialise(&connection, path)?;
-    // Readers beside a writer, and one flush per commit. Where a file system cannot do it, SQLite
-    // stays with its older journal, which is as safe.
-    connection
-        .query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
-        .map_err(sql)?;
+    use_log(&connection).map_err(sql)?;
     // A commit that has returned survives a power cut.
     connection
         .execute_batch("PRAGMA synchronous = FULL")
@@ -132,7 +130,11 @@ pub(super) fn read_write(path: &Path) -> Result<Connection, OpenError> {
 pub(super) fn read_only(path: &Path) -> Result<Connection, OpenError> {
     inspect(path)?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    match format(&connection, path)? {
+    let format = {
+        let transaction = begin(&connection, path, TransactionBehavior::Deferred)?;
+        format(&transaction, path)?
+    };
+    match format {
         Format::Ours => Ok(connection),
         Format::Empty => Err(OpenError::Missing {
             path: path.to_owned(),
@@ -152,13 +154,15 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, OpenError> {
 /// Makes the schema in one step. Who dies in it leaves an empty file or a journal, and the next
 /// opening begins again; who comes second waits and finds it made.
 fn initialise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    if let Format::Ours = format(connection, path)? {
+    let found = {
+        let transaction = begin(connection, path, TransactionBehavior::Deferred)?;
+        format(&transaction, path)?
+    };
+    if let Format::Ours = found {
         return Ok(());
     }
     let sql = |error: rusqlite::Error| sql_error(path, &error);
-    let transaction =
-        rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
-            .map_err(sql)?;
+    let transaction = begin(connection, path, TransactionBehavior::Immediate)?;
     if let Format::Empty = format(&transaction, path)? {
         // Both numbers belong into the file itself before it becomes a write-ahead log's: that is
         // where `inspect` looks for them.
@@ -173,21 +177,50 @@ fn initialise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     transaction.commit().map_err(sql)
 }
 
+fn begin<'a>(
+    connection: &'a Connection,
+    path: &Path,
+    behavior: TransactionBehavior,
+) -> Result<Transaction<'a>, OpenError> {
+    Transaction::new_unchecked(connection, behavior).map_err(|error| sql_error(path, &error))
+}
+
+/// Switches to a write-ahead log: readers beside a writer, and one flush per commit. Where a file
+/// system cannot do it, SQLite stays with its older journal, which is as safe.
+fn use_log(connection: &Connection) -> rusqlite::Result<()> {
+    let begin = Instant::now();
+    loop {
+        let result = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
+        // The switch wants the file for itself and does not wait for others to leave it, the busy
+        // timeout notwithstanding. They leave it soon; once one has switched, it is switched.
+        let busy = result.as_ref().is_err_and(|error| {
+            error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+        });
+        if !busy || begin.elapsed() > limits::STORE_BUSY {
+            return result;
+        }
+        thread::sleep(limits::STORE_RETRY);
+    }
+}
+
 enum Format {
     Ours,
     Empty,
 }
 
-/// What SQLite sees, the write-ahead log included.
-fn format(connection: &Connection, path: &Path) -> Result<Format, OpenError> {
+/// What SQLite sees, the write-ahead log included. All of it in one transaction: between two looks
+/// another process may make the schema.
+fn format(transaction: &Transaction<'_>, path: &Path) -> Result<Format, OpenError> {
     let number = |pragma: &str| {
-        connection
+        transaction
             .query_row(pragma, [], |row| row.get::<_, i32>(0))
             .map_err(|error| sql_error(path, &error))
     };
+    // First, because it is what holds the file in place; the others only look at its header.
+    let tables = number("SELECT count(*) FROM sqlite_schema")?;
     let application = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;
-    if application == 0 && version == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0 {
+    if application == 0 && version == 0 && tables == 0 {
         return Ok(Format::Empty);
     }
     judge(path, application, version).map(|()| Format::Ours)

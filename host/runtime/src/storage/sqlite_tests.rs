@@ -246,21 +246,24 @@ async fn reading_only_reads() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_create_a_store_together_share_it() {
-    let scratch = Scratch::new();
-    let path = scratch.store();
-    let writers: Vec<_> = (0..8)
-        .map(|n| {
-            let path = path.clone();
-            std::thread::spawn(move || (n, SqliteStorage::open(&path).unwrap()))
-        })
-        .collect();
-    for writer in writers {
-        let (n, store) = writer.join().unwrap();
-        let change = put(&format!("{n}"), None, b"");
-        store.commit(vec![change]).await.unwrap();
-    }
-    let store = SqliteStorage::open(&path).unwrap();
-    for n in 0..8 {
-        assert!(body(&store, &format!("{n}")).await.is_some());
+    // Several times: the window is narrow.
+    for _ in 0..20 {
+        let scratch = Scratch::new();
+        let path = scratch.store();
+        let writers: Vec<_> = (0..8)
+            .map(|n| {
+                let path = path.clone();
+                std::thread::spawn(move || (n, SqliteStorage::open(&path).unwrap()))
+            })
+            .collect();
+        for writer in writers {
+            let (n, store) = writer.join().unwrap();
+            let change = put(&format!("{n}"), None, b"");
+            store.commit(vec![change]).await.unwrap();
+        }
+        let store = SqliteStorage::open(&path).unwrap();
+        for n in 0..8 {
+            assert!(body(&store, &format!("{n}")).await.is_some());
+        }
     }
 }

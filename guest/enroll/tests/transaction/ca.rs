@@ -1,0 +1,326 @@
+//! The CA of the small world: honest, with books, and able to say anything.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+
+use abide_cmp::der::{Writer, tag};
+use abide_cmp::protection::{Hash, MacAlgorithm, ProtectionError, verify_mac};
+use abide_cmp::{
+    AlgorithmIdentifier, BodyType, CertOrEncCert, CertRepMessage, CertResponse, CertifiedKeyPair,
+    Draft, ErrorMsgContent, FailInfo, GeneralName, Name, PkiBody, PkiHeader, PkiMessage, PkiStatus,
+    PkiStatusInfo, PollRep, oid,
+};
+use p256::ecdsa::signature::Signer;
+use p256::ecdsa::{DerSignature, SigningKey};
+
+pub(crate) const REFERENCE: &[u8] = b"device";
+pub(crate) const SECRET: &[u8] = b"correct horse battery staple";
+
+/// The CA, which certifies one key.
+pub(crate) struct Ca {
+    key: SigningKey,
+    /// The root certificate.
+    pub(crate) root: Vec<u8>,
+    wanted: Vec<u8>,
+    /// pollReps before the certificate; the first answer is a waiting one when not zero.
+    pub(crate) patience: Cell<u32>,
+    /// Whether what was answered before is refused when it comes again.
+    pub(crate) strict: Cell<bool>,
+    nonces: Cell<u64>,
+    answers: RefCell<BTreeMap<Vec<u8>, Vec<u8>>>,
+    /// Every transactionID that ever arrived.
+    pub(crate) ids: RefCell<BTreeSet<Vec<u8>>>,
+    /// Every certificate that was ever issued.
+    pub(crate) issued: RefCell<Vec<Vec<u8>>>,
+    /// Certificates that were confirmed.
+    pub(crate) confirmed: Cell<u32>,
+}
+
+impl Ca {
+    pub(crate) fn new(wanted: Vec<u8>) -> Self {
+        let key = SigningKey::from_slice(&[7; 32]).expect("a private key");
+        let root = certificate(&key, 1, "CN=Root", &public_key(&key), true);
+        Self {
+            key,
+            root,
+            wanted,
+            patience: Cell::new(0),
+            strict: Cell::new(false),
+            nonces: Cell::new(0),
+            answers: RefCell::default(),
+            ids: RefCell::default(),
+            issued: RefCell::default(),
+            confirmed: Cell::new(0),
+        }
+    }
+
+    /// Another certificate for the wanted key.
+    pub(crate) fn issue(&self) -> Vec<u8> {
+        let serial = 2 + self.issued.borrow().len() as i64;
+        let new = certificate(&self.key, serial, "CN=device", &self.wanted, false);
+        self.issued.borrow_mut().push(new.clone());
+        new
+    }
+
+    /// What an honest CA answers. The same octets get the same answer again.
+    pub(crate) fn answer(&self, octets: &[u8]) -> Vec<u8> {
+        let request = PkiMessage::from_der(octets).expect("a PKIMessage");
+        verify_mac(&request, |algorithm, data| {
+            Ok::<_, ProtectionError>(algorithm.compute(SECRET, data))
+        })
+        .expect("a request that is protected by the secret");
+        let id = request.header.transaction_id.expect("a transactionID");
+        let known = !self.ids.borrow_mut().insert(id.to_vec());
+        let reply = self.reply(octets);
+        let is_poll = matches!(request.body, PkiBody::PollReq(_));
+        if let Some(answer) = self.answers.borrow().get(octets)
+            && (is_poll || !self.strict.get())
+        {
+            return answer.clone();
+        }
+        let answer = match &request.body {
+            PkiBody::P10cr(_) | PkiBody::Ir(_) if known => self.seal(
+                &reply,
+                &error(PkiStatusInfo::rejection(
+                    FailInfo::TRANSACTION_ID_IN_USE,
+                    "seen before",
+                )),
+            ),
+            PkiBody::P10cr(_) => self.wait_or_issue(&reply, BodyType::Cp, -1),
+            PkiBody::Ir(_) => self.wait_or_issue(&reply, BodyType::Ip, 0),
+            PkiBody::PollReq(ids) => {
+                let left = self.patience.get();
+                self.patience.set(left.saturating_sub(1));
+                match (left, &ids[..]) {
+                    (0, _) => panic!("a poll for nothing"),
+                    (1, [-1]) => self.grant(&reply, BodyType::Cp, -1),
+                    (1, [0]) => self.grant(&reply, BodyType::Ip, 0),
+                    (_, &[id]) => self.seal(&reply, &poll_rep(&[(id, 7)])),
+                    (_, ids) => panic!("a poll for {ids:?}"),
+                }
+            }
+            PkiBody::CertConf(_) if self.confirmed.get() > 0 => self.seal(
+                &reply,
+                &error(PkiStatusInfo::rejection(
+                    FailInfo::CERT_CONFIRMED,
+                    "confirmed before",
+                )),
+            ),
+            PkiBody::CertConf(statuses) => {
+                // The certificates are signed with SHA-256, hence their hash.
+                let hash = Hash::Sha256.digest(&self.issued.borrow()[0]);
+                assert_eq!(statuses.len(), 1);
+                assert_eq!(statuses[0].cert_hash, hash);
+                self.confirmed.set(self.confirmed.get() + 1);
+                self.seal(&reply, &PkiBody::PkiConf)
+            }
+            other => panic!("an unexpected {}", other.body_type().name()),
+        };
+        self.answers
+            .borrow_mut()
+            .insert(octets.to_vec(), answer.clone());
+        answer
+    }
+
+    fn wait_or_issue(&self, reply: &Reply, kind: BodyType, id: i64) -> Vec<u8> {
+        match self.patience.get() {
+            0 => self.grant(reply, kind, id),
+            _ => self.seal(reply, &certified(kind, response(&[waiting(id)]))),
+        }
+    }
+
+    /// Issues, and puts the certificate into an answer.
+    pub(crate) fn grant(&self, reply: &Reply, kind: BodyType, id: i64) -> Vec<u8> {
+        let new = self.issue();
+        self.seal(reply, &certified(kind, response(&[granted(id, &new)])))
+    }
+
+    /// An answer to a request as it should be, to be spoilt.
+    pub(crate) fn reply(&self, request: &[u8]) -> Reply {
+        let request = PkiMessage::from_der(request).expect("a PKIMessage");
+        Reply {
+            pvno: 2,
+            transaction_id: request.header.transaction_id.map(<[u8]>::to_vec),
+            recip_nonce: request.header.sender_nonce.map(<[u8]>::to_vec),
+            protected: true,
+            extra_certs: Vec::new(),
+        }
+    }
+
+    /// Puts an answer together.
+    pub(crate) fn seal(&self, reply: &Reply, body: &PkiBody<'_>) -> Vec<u8> {
+        self.nonces.set(self.nonces.get() + 1);
+        let nonce = [[0; 8], self.nonces.get().to_be_bytes()].concat();
+        let algorithm = MacAlgorithm::PasswordBased {
+            salt: &[9; 16],
+            owf: Hash::Sha256,
+            iterations: 100,
+            mac: Hash::Sha256,
+        };
+        let parameters = algorithm.parameters();
+        let [sender, recipient] =
+            ["CN=Root", "CN=device"].map(|text| GeneralName::Directory(name(text)));
+        let mut header = PkiHeader::new(sender, recipient);
+        header.pvno = reply.pvno;
+        header.sender_kid = Some(REFERENCE);
+        header.transaction_id = reply.transaction_id.as_deref();
+        header.sender_nonce = Some(&nonce);
+        header.recip_nonce = reply.recip_nonce.as_deref();
+        if reply.protected {
+            header.protection_alg = Some(AlgorithmIdentifier {
+                oid: algorithm.oid(),
+                parameters: Some(&parameters),
+            });
+        }
+        let draft = Draft::new(&header, body);
+        let mac = algorithm.compute(SECRET, &draft.protected_part());
+        draft.finish(reply.protected.then_some(&mac[..]), &reply.extra_certs)
+    }
+}
+
+/// The parts of an answer that a test may want to be wrong.
+pub(crate) struct Reply {
+    pub(crate) pvno: u8,
+    pub(crate) transaction_id: Option<Vec<u8>>,
+    pub(crate) recip_nonce: Option<Vec<u8>>,
+    pub(crate) protected: bool,
+    pub(crate) extra_certs: Vec<Vec<u8>>,
+}
+
+/// A cp or an ip.
+fn certified(kind: BodyType, content: CertRepMessage<'_>) -> PkiBody<'_> {
+    match kind {
+        BodyType::Ip => PkiBody::Ip(content),
+        _ => PkiBody::Cp(content),
+    }
+}
+
+/// The content of cp and ip.
+pub(crate) fn response<'a>(responses: &[CertResponse<'a>]) -> CertRepMessage<'a> {
+    CertRepMessage {
+        ca_pubs: Vec::new(),
+        responses: responses.to_vec(),
+    }
+}
+
+pub(crate) fn granted(cert_req_id: i64, certificate: &[u8]) -> CertResponse<'_> {
+    CertResponse {
+        certified_key_pair: Some(CertifiedKeyPair {
+            cert_or_enc_cert: CertOrEncCert::Certificate(certificate),
+            private_key: None,
+            publication_info: None,
+        }),
+        ..answered(cert_req_id, PkiStatusInfo::new(PkiStatus::Accepted))
+    }
+}
+
+pub(crate) fn waiting(cert_req_id: i64) -> CertResponse<'static> {
+    answered(cert_req_id, PkiStatusInfo::new(PkiStatus::Waiting))
+}
+
+pub(crate) fn answered(cert_req_id: i64, status: PkiStatusInfo<'_>) -> CertResponse<'_> {
+    CertResponse {
+        cert_req_id,
+        status,
+        certified_key_pair: None,
+        rsp_info: None,
+    }
+}
+
+pub(crate) fn error(status: PkiStatusInfo<'_>) -> PkiBody<'_> {
+    PkiBody::Error(ErrorMsgContent {
+        status,
+        error_code: None,
+        error_details: None,
+    })
+}
+
+/// A pollRep with these certReqIds and checkAfters.
+pub(crate) fn poll_rep(entries: &[(i64, i64)]) -> PkiBody<'static> {
+    let entry = |&(cert_req_id, check_after)| PollRep {
+        cert_req_id,
+        check_after,
+        reason: None,
+    };
+    PkiBody::PollRep(entries.iter().map(entry).collect())
+}
+
+fn name(text: &str) -> Name<'static> {
+    Name::parse(text).expect("a distinguished name")
+}
+
+/// DER SubjectPublicKeyInfo (RFC 5480, 2).
+pub(crate) fn public_key(key: &SigningKey) -> Vec<u8> {
+    Writer::encode(|w| {
+        w.sequence(|w| {
+            w.sequence(|w| {
+                w.oid(oid::EC_PUBLIC_KEY);
+                w.oid(oid::P256);
+            });
+            let point = key.verifying_key().to_sec1_point(false);
+            w.bits(tag::BIT_STRING, point.as_bytes());
+        });
+    })
+}
+
+/// A PKCS #10 request without attributes (RFC 2986, 4).
+pub(crate) fn csr(key: &SigningKey) -> Vec<u8> {
+    signed(key, |w| {
+        w.sequence(|w| {
+            w.integer(0);
+            w.raw(name("CN=device").der());
+            w.raw(&public_key(key));
+            w.element(tag::constructed(0), &[]);
+        });
+    })
+}
+
+/// A certificate of the root (RFC 5280, 4.1).
+fn certificate(
+    issuer: &SigningKey,
+    serial: i64,
+    subject: &str,
+    public_key: &[u8],
+    is_ca: bool,
+) -> Vec<u8> {
+    signed(issuer, |w| {
+        w.sequence(|w| {
+            w.explicit(0, |w| w.integer(2));
+            w.integer(serial);
+            w.sequence(|w| w.oid(oid::ECDSA_SHA256));
+            w.raw(name("CN=Root").der());
+            w.sequence(|w| {
+                w.element(tag::UTC_TIME, b"250101000000Z");
+                w.element(tag::UTC_TIME, b"450101000000Z");
+            });
+            w.raw(name(subject).der());
+            w.raw(public_key);
+            if is_ca {
+                w.explicit(3, |w| w.sequence(basic_constraints));
+            }
+        });
+    })
+}
+
+/// Critical, with cA TRUE.
+fn basic_constraints(w: &mut Writer) {
+    w.sequence(|w| {
+        w.oid(oid::BASIC_CONSTRAINTS);
+        w.element(tag::BOOLEAN, &[0xff]);
+        w.octet_string(&Writer::encode(|w| {
+            w.sequence(|w| w.element(tag::BOOLEAN, &[0xff]));
+        }));
+    });
+}
+
+fn signed(key: &SigningKey, content: impl FnOnce(&mut Writer)) -> Vec<u8> {
+    let content = Writer::encode(content);
+    let signature: DerSignature = key.sign(&content);
+    Writer::encode(|w| {
+        w.sequence(|w| {
+            w.raw(&content);
+            w.sequence(|w| w.oid(oid::ECDSA_SHA256));
+            w.bits(tag::BIT_STRING, signature.as_bytes());
+        });
+    })
+}

@@ -1,0 +1,10 @@
+//! The transaction against a small world: a store in memory, a clock that stands still
+//! until it is told, a CA that keeps books, and a network that loses, delays and forges.
+
+mod bounds;
+mod ca;
+mod crashes;
+mod faults;
+mod refusals;
+mod stored_first;
+mod world;

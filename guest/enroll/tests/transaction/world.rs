@@ -1,0 +1,345 @@
+//! The host of the small world.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use abide_cmp::protection::{MacAlgorithm, SignatureAlgorithm, Verdict};
+use abide_cmp::{BodyType, PkiMessage};
+use abide_enroll::{
+    Change, Credential, Enrollment, Entry, Error, Event, Filter, Host, Issued, KeyError, Limits,
+    NetworkError, Operation, Outcome, Page, Phase, Progress, Response, SharedSecret, StorageError,
+    Template, TransactionRecord, Waiting, Want,
+};
+use p256::ecdsa::SigningKey;
+use p256::ecdsa::signature::Signer;
+
+use crate::ca::{Ca, REFERENCE, SECRET, csr, public_key};
+
+/// 2026-06-01T00:00:00Z, from `date -u -d 2026-06-01 +%s`.
+pub(crate) const START_MS: u64 = 1_780_272_000_000;
+pub(crate) const SECOND: u64 = 1000;
+pub(crate) const MINUTE: u64 = 60 * SECOND;
+pub(crate) const HOUR: u64 = 60 * MINUTE;
+
+pub(crate) const LIMITS: Limits = Limits {
+    maximum_duration_ms: HOUR,
+    minimum_poll_interval_ms: 10 * SECOND,
+    maximum_poll_interval_ms: 4 * MINUTE,
+    maximum_polls: 5,
+    request_timeout_ms: 30 * SECOND,
+};
+
+/// What the network makes of one request.
+pub(crate) type Fate = Box<dyn Fn(&Ca, &[u8]) -> Result<Response, NetworkError>>;
+
+/// How a process dies: nothing is cleaned up, nobody is told.
+pub(crate) struct Died;
+
+pub(crate) struct World {
+    pub(crate) ca: Ca,
+    pub(crate) enrollment: Enrollment,
+    pub(crate) now_ms: Cell<u64>,
+    pub(crate) secret: RefCell<Vec<u8>>,
+    pub(crate) store_fails: Rc<Cell<bool>>,
+    /// How often a key or secret was used.
+    pub(crate) key_uses: Cell<u32>,
+    /// What becomes of the next requests; the ones after that reach the honest CA.
+    fates: RefCell<VecDeque<Fate>>,
+    sent: RefCell<Vec<Vec<u8>>>,
+    key: SigningKey,
+    store: RefCell<BTreeMap<(String, String), Entry>>,
+    versions: Cell<u64>,
+    randoms: Cell<u64>,
+    /// Moments passed, two for each call: before it does anything and after.
+    pub(crate) moments: Cell<u32>,
+    /// The moment at which the process dies.
+    pub(crate) dies_at: Cell<Option<u32>>,
+}
+
+impl World {
+    pub(crate) fn new(operation: Operation) -> Self {
+        let key = SigningKey::from_slice(&[5; 32]).expect("a private key");
+        let ca = Ca::new(public_key(&key));
+        let want = match operation {
+            Operation::P10cr => Want::Csr(csr(&key)),
+            _ => Want::Template(Template {
+                subject: "CN=device".into(),
+                sans: Vec::new(),
+                key: "new".into(),
+            }),
+        };
+        let enrollment = Enrollment {
+            order: "web".into(),
+            account: String::new(),
+            operation,
+            want,
+            server: "http://ca.example/pkix/".into(),
+            recipient: String::new(),
+            credential: Credential::Secret(SharedSecret {
+                reference: REFERENCE.to_vec(),
+                key: "secret".into(),
+                iterations: 100,
+            }),
+            trusted: vec![ca.root.clone()],
+            out_trusted: Vec::new(),
+            untrusted: Vec::new(),
+            implicit_confirm: false,
+            limits: LIMITS,
+        };
+        Self {
+            ca,
+            enrollment,
+            now_ms: Cell::new(START_MS),
+            secret: RefCell::new(SECRET.to_vec()),
+            store_fails: Rc::default(),
+            key_uses: Cell::new(0),
+            fates: RefCell::default(),
+            sent: RefCell::default(),
+            key,
+            store: RefCell::default(),
+            versions: Cell::new(0),
+            randoms: Cell::new(0),
+            moments: Cell::new(0),
+            dies_at: Cell::new(None),
+        }
+    }
+
+    /// Decides on one more of the next requests.
+    pub(crate) fn next(
+        &self,
+        fate: impl Fn(&Ca, &[u8]) -> Result<Response, NetworkError> + 'static,
+    ) {
+        self.fates.borrow_mut().push_back(Box::new(fate));
+    }
+
+    /// One of the next requests reaches the CA or does not, and nothing comes back.
+    pub(crate) fn next_is_lost(&self) {
+        self.next(|_, _| Err(NetworkError::Timeout("nothing came".into())));
+    }
+
+    /// The honest CA has one of the next requests.
+    pub(crate) fn next_is_answered(&self) {
+        self.next_says(Ca::answer);
+    }
+
+    /// The answer to one of the next requests.
+    pub(crate) fn next_says(&self, answer: impl Fn(&Ca, &[u8]) -> Vec<u8> + 'static) {
+        self.next(move |ca, request| Ok(ok(answer(ca, request))));
+    }
+
+    pub(crate) fn begin(&self) -> Result<Progress, Error> {
+        abide_enroll::begin(self, &self.enrollment)
+    }
+
+    pub(crate) fn resume(&self) -> Result<Progress, Error> {
+        abide_enroll::resume(self, &self.enrollment)
+    }
+
+    /// Goes on when it is time, over and over.
+    pub(crate) fn to_the_end(&self) -> Progress {
+        for _ in 0..100 {
+            let progress = self.resume().expect("a transaction to go on with");
+            match &progress.outcome {
+                Outcome::Waiting(waiting) => self.now_ms.set(waiting.until_ms),
+                _ => return progress,
+            }
+        }
+        panic!("no end: {:?}", self.record().history)
+    }
+
+    /// Lets the time pass until the next step is due, and takes it.
+    pub(crate) fn step(&self) -> Progress {
+        let due = self.record().due_ms().expect("an open transaction");
+        self.now_ms.set(due);
+        self.resume().expect("a transaction to go on with")
+    }
+
+    /// The only transaction in the store.
+    pub(crate) fn record(&self) -> TransactionRecord {
+        let (mut records, next) = abide_enroll::list(self, None, 10).expect("a listing");
+        assert_eq!((records.len(), next), (1, None));
+        records.remove(0)
+    }
+
+    pub(crate) fn sent(&self) -> Vec<Vec<u8>> {
+        self.sent.borrow().clone()
+    }
+
+    pub(crate) fn last_sent(&self) -> Vec<u8> {
+        self.sent().pop().expect("a message")
+    }
+
+    /// What was sent, in the words of the RFC.
+    pub(crate) fn sent_types(&self) -> Vec<&'static str> {
+        self.sent()
+            .iter()
+            .map(|der| body_type(der).name())
+            .collect()
+    }
+
+    fn moment(&self) {
+        let moment = self.moments.get();
+        self.moments.set(moment + 1);
+        if self.dies_at.get() == Some(moment) {
+            std::panic::resume_unwind(Box::new(Died));
+        }
+    }
+
+    /// A call of the host, which may die before and after it.
+    fn call<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.moment();
+        let done = work();
+        self.moment();
+        done
+    }
+
+    fn write(&self, changes: Vec<Change>) -> Result<Vec<u64>, StorageError> {
+        if self.store_fails.get() {
+            return Err(StorageError::Unavailable("the disk is full".into()));
+        }
+        let mut store = self.store.borrow_mut();
+        let key = |put: &abide_enroll::Put| (put.envelope.kind.clone(), put.envelope.id.clone());
+        for Change::Put(put) in &changes {
+            if store.get(&key(put)).map(|entry| entry.version) != put.expected {
+                return Err(StorageError::Conflict(put.envelope.id.clone()));
+            }
+        }
+        let mut versions = Vec::new();
+        for Change::Put(put) in changes {
+            self.versions.set(self.versions.get() + 1);
+            versions.push(self.versions.get());
+            let entry = Entry {
+                version: self.versions.get(),
+                envelope: put.envelope.clone(),
+                body: put.body.clone(),
+            };
+            store.insert(key(&put), entry);
+        }
+        Ok(versions)
+    }
+
+    fn transmit(&self, message: &[u8]) -> Result<Response, NetworkError> {
+        self.sent.borrow_mut().push(message.to_vec());
+        let fate = self.fates.borrow_mut().pop_front();
+        match fate {
+            Some(fate) => fate(&self.ca, message),
+            None => Ok(ok(self.ca.answer(message))),
+        }
+    }
+}
+
+impl Host for World {
+    fn now_ms(&self) -> u64 {
+        self.call(|| self.now_ms.get())
+    }
+
+    fn random(&self, count: usize) -> Vec<u8> {
+        self.call(|| {
+            self.randoms.set(self.randoms.get() + 1);
+            let mut octets = vec![0; count];
+            octets[..8].copy_from_slice(&self.randoms.get().to_be_bytes());
+            octets
+        })
+    }
+
+    fn load(&self, kind: &str, id: &str) -> Result<Option<Entry>, StorageError> {
+        let key = (kind.to_owned(), id.to_owned());
+        self.call(|| Ok(self.store.borrow().get(&key).cloned()))
+    }
+
+    fn commit(&self, changes: Vec<Change>) -> Result<Vec<u64>, StorageError> {
+        self.call(|| self.write(changes))
+    }
+
+    fn list(&self, filter: Filter, cursor: Option<&str>, limit: u32) -> Result<Page, StorageError> {
+        assert!(cursor.is_none(), "one page is enough here");
+        let store = self.store.borrow();
+        let of_kind = store.values().filter(|e| e.envelope.kind == filter.kind);
+        Ok(Page {
+            entries: of_kind.take(limit as usize).cloned().collect(),
+            next: None,
+        })
+    }
+
+    fn exchange(
+        &self,
+        endpoint: &str,
+        message: &[u8],
+        timeout_ms: u64,
+        _response_limit: u32,
+    ) -> Result<Response, NetworkError> {
+        assert_eq!(endpoint, self.enrollment.server);
+        assert_eq!(timeout_ms, self.enrollment.limits.request_timeout_ms);
+        self.call(|| self.transmit(message))
+    }
+
+    fn public_key(&self, _key: &str) -> Result<Vec<u8>, KeyError> {
+        self.call(|| Ok(public_key(&self.key)))
+    }
+
+    fn sign(&self, _: &str, _: SignatureAlgorithm, data: &[u8]) -> Result<Vec<u8>, KeyError> {
+        self.key_uses.set(self.key_uses.get() + 1);
+        self.call(|| {
+            let signature: p256::ecdsa::DerSignature = self.key.sign(data);
+            Ok(signature.as_bytes().to_vec())
+        })
+    }
+
+    fn mac(&self, _: &str, algorithm: &MacAlgorithm<'_>, data: &[u8]) -> Result<Vec<u8>, KeyError> {
+        self.key_uses.set(self.key_uses.get() + 1);
+        self.call(|| Ok(algorithm.compute(&self.secret.borrow(), data)))
+    }
+
+    fn verify(&self, _: SignatureAlgorithm, _: &[u8], _: &[u8], _: &[u8]) -> Verdict {
+        self.call(|| Verdict::Unsupported)
+    }
+
+    fn fingerprint(&self, _key: &str, salt: &[u8]) -> Result<Vec<u8>, KeyError> {
+        self.key_uses.set(self.key_uses.get() + 1);
+        self.call(|| Ok([&self.secret.borrow(), salt].concat()))
+    }
+
+    fn emit(&self, _event: Event) {
+        self.call(|| ());
+    }
+}
+
+/// An HTTP answer with a message in it.
+pub(crate) fn ok(body: Vec<u8>) -> Response {
+    Response {
+        status: 200,
+        content_type: Some("application/pkixcmp".into()),
+        retry_after: None,
+        location: None,
+        body,
+    }
+}
+
+pub(crate) fn body_type(der: &[u8]) -> BodyType {
+    let message = PkiMessage::from_der(der).expect("a PKIMessage");
+    message.body.body_type()
+}
+
+pub(crate) fn issued(progress: Progress) -> Issued {
+    assert_eq!(progress.phase, Phase::Issued, "{progress:?}");
+    match progress.outcome {
+        Outcome::Issued(issued) => issued,
+        other => panic!("no certificate: {other:?}"),
+    }
+}
+
+pub(crate) fn failed(progress: Progress) -> abide_enroll::Failure {
+    assert_eq!(progress.phase, Phase::Failed, "{progress:?}");
+    match progress.outcome {
+        Outcome::Failed(failure) => failure,
+        other => panic!("no failure: {other:?}"),
+    }
+}
+
+pub(crate) fn waits(progress: Progress) -> Waiting {
+    match progress.outcome {
+        Outcome::Waiting(waiting) => waiting,
+        other => panic!("no waiting: {other:?}"),
+    }
+}
