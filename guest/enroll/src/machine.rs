@@ -71,7 +71,7 @@ pub(crate) fn handle_message(
                 return Ok(wait(
                     record,
                     limits,
-                    Some(entry.check_after),
+                    Some(entry.check_after.saturating()),
                     &reason,
                     now_ms,
                 ));
@@ -282,7 +282,7 @@ fn take_response(
     let delivered = response
         .certified_key_pair
         .as_ref()
-        .map(|pair| pair.cert_or_enc_cert);
+        .map(|pair| &pair.cert_or_enc_cert);
     let readable = match delivered {
         Some(CertOrEncCert::Certificate(der)) => {
             Certificate::from_der(der).map_err(|error| format!("its certificate: {error}"))

@@ -32,7 +32,7 @@ pub(crate) fn enroll(
             let mut message = CertReqMsg::new(CertRequest {
                 cert_req_id: 0,
                 template,
-                controls: None,
+                controls: Vec::new(),
             });
             let public_key = PublicKeyInfo::from_der(public_key)
                 .map_err(|error| Error::Invalid(alloc::format!("the new key: {error}")))?;
@@ -42,6 +42,7 @@ pub(crate) fn enroll(
                 .sign(key, algorithm, &message.raw_request)
                 .map_err(|error| Error::Key(error.0))?;
             message.popo = Some(ProofOfPossession::Signature {
+                input: None,
                 algorithm: algorithm.identifier(),
                 signature: signature.into(),
             });
