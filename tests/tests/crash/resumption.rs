@@ -85,7 +85,7 @@ fn the_same_content_in_another_file_ends_nothing() {
 }
 
 #[test]
-fn an_issued_chain_is_returned_without_traffic_whatever_the_secret() {
+fn an_issued_chain_is_returned_without_traffic_and_without_the_secret() {
     let mut world = World::new(P10CR, &[]);
     world.check_issued(&world.start(false).end());
     let chain = world.read("chain.pem");
@@ -94,7 +94,9 @@ fn an_issued_chain_is_returned_without_traffic_whatever_the_secret() {
     world.ca.kill();
     world.proxy.close();
 
-    world.credential = secret("not the one it was issued with");
+    world.credential = ["--ref", "4711", "--secret", "file:gone-with-the-disk"]
+        .map(String::from)
+        .to_vec();
     let ended = world.resume();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(told(&ended)["status"], "issued");

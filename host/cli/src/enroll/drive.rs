@@ -53,6 +53,23 @@ pub(crate) struct Report {
     pub(crate) phase: Option<Phase>,
 }
 
+/// What the store alone decides: the chain of an order that is issued, or the end of a
+/// transaction whose issuer or request was changed. Nothing is sent and no credential read; a
+/// transaction that goes on needs one, and is left to [`drive`].
+pub(crate) async fn recorded(enroller: &Enroller, enrollment: &Enrollment) -> Option<Report> {
+    let progress = enroller.resume(enrollment).await.ok()?;
+    let end = match progress.outcome {
+        Outcome::Issued(issued) => End::Issued(issued),
+        Outcome::Failed(failure) => End::Failed(failure),
+        Outcome::Waiting(_) => return None,
+    };
+    Some(Report {
+        end,
+        transaction_id: Some(progress.transaction_id),
+        phase: Some(progress.phase),
+    })
+}
+
 /// Drives one enrollment until it ends, or until this command has no reason to stay.
 pub(crate) async fn drive(
     enroller: &Enroller,

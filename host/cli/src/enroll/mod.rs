@@ -9,9 +9,10 @@ mod voice;
 
 use std::sync::Arc;
 
-use abide_host::Services;
+use abide_host::{Enroller, FileKeys, HttpNetwork, Runtime, Services, SqliteStorage};
 
 pub(crate) use args::Enroll;
+use plan::Reading;
 use voice::Voice;
 
 use crate::exit::{Exit, Stop};
@@ -26,17 +27,48 @@ pub(crate) async fn run(args: &Enroll) -> Exit {
 }
 
 async fn enroll(args: &Enroll) -> Result<Exit, Stop> {
-    let plan = plan::plan(args).await?;
-    let store = services::open_store(args.store.as_deref())?;
-    let runtime = services::runtime(args.no_cache)?;
-    let voice = Voice::new(args);
-    let listener = voice.clone();
-    let enroller = runtime.enroller(Services {
-        storage: Arc::new(store),
-        network: Arc::new(plan.network),
-        keys: Arc::new(plan.keys),
-        telemetry: Arc::new(move |event| listener.event(&event)),
-    });
-    let report = drive::drive(&enroller, &plan.enrollment, args, &voice).await;
+    let mut desk = None;
+    if args.resume && plan::names_its_order(args) {
+        let plan = plan::plan(args, Reading::Wish).await?;
+        let desk = desk.insert(Desk::open(args)?);
+        let enroller = desk.enroller(plan.network, plan.keys);
+        if let Some(report) = drive::recorded(&enroller, &plan.enrollment).await {
+            return Ok(report::deliver(&report, &plan.enrollment, args));
+        }
+    }
+    let plan = plan::plan(args, Reading::All).await?;
+    let desk = match desk {
+        Some(desk) => desk,
+        None => Desk::open(args)?,
+    };
+    let enroller = desk.enroller(plan.network, plan.keys);
+    let report = drive::drive(&enroller, &plan.enrollment, args, &desk.voice).await;
     Ok(report::deliver(&report, &plan.enrollment, args))
+}
+
+/// What stays the same whichever keys are at hand.
+struct Desk {
+    store: Arc<SqliteStorage>,
+    runtime: Runtime,
+    voice: Voice,
+}
+
+impl Desk {
+    fn open(args: &Enroll) -> Result<Self, Stop> {
+        Ok(Self {
+            store: Arc::new(services::open_store(args.store.as_deref())?),
+            runtime: services::runtime(args.no_cache)?,
+            voice: Voice::new(args),
+        })
+    }
+
+    fn enroller(&self, network: HttpNetwork, keys: FileKeys) -> Enroller {
+        let listener = self.voice.clone();
+        self.runtime.enroller(Services {
+            storage: self.store.clone(),
+            network: Arc::new(network),
+            keys: Arc::new(keys),
+            telemetry: Arc::new(move |event| listener.event(&event)),
+        })
+    }
 }

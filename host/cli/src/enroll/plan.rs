@@ -33,8 +33,23 @@ pub(crate) struct Plan {
     pub(crate) network: HttpNetwork,
 }
 
+/// Whether the credential is read with the rest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// Everything: a message may have to be protected.
+    All,
+    /// Only what tells which order it is. A chain that is stored already needs no secret, no
+    /// prompt and no private key but the one that was certified.
+    Wish,
+}
+
+/// Whether the order can be told without making or asking for anything.
+pub(crate) fn names_its_order(args: &Enroll) -> bool {
+    args.newkey.as_ref().is_none_or(|path| path.exists())
+}
+
 /// Reads what the options name. May create the file of `--newkey`.
-pub(crate) async fn plan(args: &Enroll) -> Result<Plan, Stop> {
+pub(crate) async fn plan(args: &Enroll, reading: Reading) -> Result<Plan, Stop> {
     check(args)?;
     let network = services::network(
         &args.server,
@@ -49,7 +64,20 @@ pub(crate) async fn plan(args: &Enroll) -> Result<Plan, Stop> {
         source: args.keypass.clone(),
         known: None,
     };
-    let credential = credential(args, &mut passphrase, &mut keys).await?;
+    let credential = match reading {
+        Reading::All => credential(args, &mut passphrase, &mut keys).await?,
+        Reading::Wish => {
+            let certified = args.newkey.is_none() || args.newkey == args.key;
+            if let Some(path) = args
+                .key
+                .as_ref()
+                .filter(|_| args.csr.is_none() && certified)
+            {
+                add_key(&mut keys, KEY, "--key", path, &mut passphrase)?;
+            }
+            shared_secret(args)
+        }
+    };
     let want = want(args, &mut passphrase, &mut keys)?;
     let operation = match args.cmd {
         Cmd::Ir => Operation::Ir,
@@ -160,13 +188,7 @@ async fn credential(
             None => secret::prompt("--secret", "the shared secret")?,
         };
         keys.add_secret(SECRET, secret);
-        let reference = args.reference.clone().unwrap_or_default().into_bytes();
-        let iterations = args.pbm_iterations;
-        return Ok(Credential::Secret(SharedSecret {
-            reference,
-            key: SECRET.into(),
-            iterations,
-        }));
+        return Ok(shared_secret(args));
     };
     let mut chain = pem::certificates("--cert", path)?;
     let certificate = chain.remove(0);
@@ -187,6 +209,14 @@ async fn credential(
         chain,
         key: KEY.into(),
     }))
+}
+
+fn shared_secret(args: &Enroll) -> Credential {
+    Credential::Secret(SharedSecret {
+        reference: args.reference.clone().unwrap_or_default().into_bytes(),
+        key: SECRET.into(),
+        iterations: args.pbm_iterations,
+    })
 }
 
 fn want(args: &Enroll, passphrase: &mut Passphrase, keys: &mut FileKeys) -> Result<Want, Stop> {
