@@ -219,7 +219,7 @@ fn certificate(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
         .responses
         .first()
         .and_then(|response| response.certified_key_pair.as_ref());
-    match pair.map(|pair| pair.cert_or_enc_cert) {
+    match pair.map(|pair| &pair.cert_or_enc_cert) {
         Some(CertOrEncCert::Certificate(certificate)) => Ok(certificate.to_vec()),
         _ => bail!("a remembered answer has no certificate in it"),
     }

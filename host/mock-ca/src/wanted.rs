@@ -70,6 +70,7 @@ impl Wanted {
         let key = public_key(key)?;
         match &message.popo {
             Some(ProofOfPossession::Signature {
+                input: None,
                 algorithm,
                 signature,
             }) => {
@@ -81,7 +82,7 @@ impl Wanted {
                     "raVerified is for registration authorities; sign the certReq",
                 ));
             }
-            Some(ProofOfPossession::Other(_)) => {
+            Some(_) => {
                 return Err(Refusal::new(
                     FailInfo::BAD_POP,
                     "only a signature over the certReq proves possession here",

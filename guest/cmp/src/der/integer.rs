@@ -22,6 +22,17 @@ impl<'a> Integer<'a> {
         Ok(Self(Cow::Borrowed(octets)))
     }
 
+    /// From octets in two's complement; none where DER would write them otherwise.
+    pub fn from_octets(octets: &'a [u8]) -> Option<Self> {
+        let element = Element {
+            tag: tag::INTEGER,
+            value: octets,
+            raw: octets,
+            offset: 0,
+        };
+        Self::from_element(&element).ok()
+    }
+
     /// The octets in two's complement.
     pub fn octets(&self) -> &[u8] {
         &self.0

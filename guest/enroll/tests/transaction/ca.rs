@@ -237,9 +237,9 @@ pub(crate) fn error(status: PkiStatusInfo<'_>) -> PkiBody<'_> {
 
 /// A pollRep with these certReqIds and checkAfters.
 pub(crate) fn poll_rep(entries: &[(i64, i64)]) -> PkiBody<'static> {
-    let entry = |&(cert_req_id, check_after)| PollRep {
+    let entry = |&(cert_req_id, check_after): &(i64, i64)| PollRep {
         cert_req_id,
-        check_after,
+        check_after: check_after.into(),
         reason: None,
     };
     PkiBody::PollRep(entries.iter().map(entry).collect())

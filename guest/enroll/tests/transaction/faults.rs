@@ -1,7 +1,7 @@
 //! Ten faults that CMP clients are known for.
 
-use abide_cmp::der::{Writer, tag};
-use abide_cmp::{BodyType, FailInfo, PkiBody, PkiMessage, PkiStatus, PkiStatusInfo};
+use abide_cmp::der::Integer;
+use abide_cmp::{BodyType, FailInfo, PkiBody, PkiMessage, PkiStatus, PkiStatusInfo, PollRep};
 use abide_enroll::{Confirmation, FailureClass, Operation, Phase, TransactionRecord};
 
 use crate::ca::{Ca, Reply, answered, error, granted, poll_rep, response, waiting};
@@ -241,15 +241,12 @@ fn fault_05_only_passing_refusals_are_followed_by_a_new_transaction() {
 }
 
 /// A pollRep whose checkAfter is any INTEGER, given by its octets.
-fn poll_rep_after(check_after: &[u8]) -> Vec<u8> {
-    Writer::encode(|w| {
-        w.sequence(|w| {
-            w.sequence(|w| {
-                w.integer(-1);
-                w.element(tag::INTEGER, check_after);
-            });
-        });
-    })
+fn poll_rep_after(check_after: &[u8]) -> PkiBody<'_> {
+    PkiBody::PollRep(vec![PollRep {
+        cert_req_id: -1,
+        check_after: Integer::from_octets(check_after).expect("an INTEGER in DER"),
+        reason: None,
+    }])
 }
 
 #[test]
@@ -276,10 +273,8 @@ fn fault_06_any_check_after_is_clamped() {
         let world = World::new(Operation::P10cr);
         world.ca.patience.set(2);
         waits(world.begin().expect("a beginning"));
-        let content = poll_rep_after(check_after);
         world.next_says(move |ca, request| {
-            let body = PkiBody::Other(BodyType::PollRep, &content);
-            ca.seal(&ca.reply(request), &body)
+            ca.seal(&ca.reply(request), &poll_rep_after(check_after))
         });
         let waiting = waits(world.step());
         assert_eq!(waiting.failure, None, "{check_after:x?}");
