@@ -129,7 +129,7 @@ impl Ca {
         let check_after = poll_at - request.now.unix();
         let entry = PollRep {
             cert_req_id: thread.cert_req_id,
-            check_after,
+            check_after: check_after.into(),
             reason: None,
         };
         let content = PkiBody::PollRep(vec![entry]).into();
