@@ -47,7 +47,8 @@ fn build() -> PathBuf {
     // Not bounded in time: a compiler takes minutes, and waits for other compilers.
     let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["build", "--quiet", "--package", "abide"])
+        // As a part of the workspace: with other features wasmtime is compiled again.
+        .args(["build", "--quiet", "--workspace", "--bin", "abide"])
         .args(["--profile", profile])
         .status()
         .unwrap_or_else(|error| panic!("cargo cannot be started to build abide: {error}"));

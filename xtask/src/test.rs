@@ -4,9 +4,9 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
 
-use crate::component;
 use crate::setup::{self, GUEST_TARGET};
-use crate::shell::{cargo, run as run_command, status, step, succeeds, target_dir};
+use crate::shell::{cargo, run as run_command, status, step, succeeds};
+use crate::{component, demo};
 
 /// Warnings are errors here, and only here: they do not interrupt work.
 const NO_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
@@ -98,7 +98,7 @@ fn documentation(what: &[&str]) -> Command {
 
 fn tests(for_runner: &[String]) -> Result<ExitCode> {
     step("building abide, which the tests run as a process");
-    run_command(&mut cargo(["build", "--package", "abide"]))?;
+    demo::build_program()?;
     let mut runner = if succeeds(&mut cargo(["nextest", "--version"])) {
         // nextest does not know documentation tests. A filter means that one test is wanted.
         if for_runner.is_empty() {
@@ -112,7 +112,7 @@ fn tests(for_runner: &[String]) -> Result<ExitCode> {
         cargo(["test", "--workspace", "--no-fail-fast"])
     };
     // Cargo names the program only to the tests of its own package.
-    runner.env("CARGO_BIN_EXE_abide", target_dir().join("debug/abide"));
+    runner.env("CARGO_BIN_EXE_abide", demo::program());
     exit_code(runner.args(for_runner))
 }
 

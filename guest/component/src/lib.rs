@@ -7,7 +7,6 @@ extern crate alloc;
 #[cfg(not(any(feature = "enroller", feature = "gate")))]
 compile_error!("choose a world: --features enroller, or --no-default-features --features gate");
 
-#[expect(clippy::all, reason = "generated")]
 mod bindings {
     #[cfg(feature = "enroller")]
     wit_bindgen::generate!({ path: "../../wit", world: "enroller", generate_all });

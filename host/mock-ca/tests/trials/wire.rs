@@ -47,7 +47,7 @@ impl Message {
             PkiBody::Error(ErrorMsgContent { status, .. }) => read.set_status(status),
             PkiBody::PollRep(entries) => {
                 read.cert_req_id = Some(entries[0].cert_req_id);
-                read.check_after = Some(entries[0].check_after);
+                read.check_after = Some(entries[0].check_after.saturating());
             }
             _ => {}
         }
