@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use abide_host::components::{ENROLLER, GATE};
 use abide_host::wit::backoff::Exponential;
 use abide_host::{
     AbideView, Ctx, FileKeys, HttpConfig, HttpNetwork, MemoryStorage, NoTelemetry, Runtime,
@@ -25,9 +26,11 @@ const INSTANCES: u32 = 200;
 /// Calls in a sample.
 const CALLS: u32 = 20_000;
 
-/// The built-in components, as the build script of this package left them.
-const GATE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gate.wasm"));
-const ENROLLER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enroller.wasm"));
+/// A component whose only function takes, does and gives nothing: what the engine itself costs.
+const EMPTY: &str = r#"(component
+    (core module $m (func (export "nothing")))
+    (core instance $i (instantiate $m))
+    (func (export "nothing") (canon lift (core func $i "nothing"))))"#;
 
 /// Nothing here runs for long; a store without a deadline would stop at once.
 const EPOCHS: u64 = u64::MAX / 2;
@@ -78,7 +81,8 @@ async fn main() -> Result<()> {
     }
     print("fresh instance of enroller", INSTANCES, samples);
 
-    empty_call(engine, &gate)?;
+    empty_call(engine)?;
+    smallest_call(engine, &gate)?;
 
     let pooled = runtime.gate();
     pooled.prepare().await?;
@@ -94,8 +98,16 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// `default-policy` takes nothing and computes nothing: what is left is the way in and out.
-fn empty_call(engine: &Engine, gate: &InstancePre<()>) -> Result<()> {
+fn empty_call(engine: &Engine) -> Result<()> {
+    let component = Component::new(engine, wat::parse_str(EMPTY)?)?;
+    let mut store = store(engine, ());
+    let instance = Linker::new(engine).instantiate(&mut store, &component)?;
+    let function = instance.get_typed_func::<(), ()>(&mut store, "nothing")?;
+    figure("empty call", CALLS, || function.call(&mut store, ()))
+}
+
+/// `default-policy` takes nothing and computes nothing, but gives a record.
+fn smallest_call(engine: &Engine, gate: &InstancePre<()>) -> Result<()> {
     let mut store = store(engine, ());
     let instance = gate.instantiate(&mut store)?;
     let interface = instance
@@ -105,7 +117,7 @@ fn empty_call(engine: &Engine, gate: &InstancePre<()>) -> Result<()> {
         .get_export_index(&mut store, Some(&interface), "default-policy")
         .ok_or("backoff has no default-policy")?;
     let function = instance.get_typed_func::<(), (Exponential,)>(&mut store, function)?;
-    figure("empty call", CALLS, || {
+    figure("smallest call of gate (a record out)", CALLS, || {
         function.call(&mut store, ()).map(|policy| {
             black_box(policy);
         })
