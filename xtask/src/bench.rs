@@ -118,7 +118,7 @@ const CASES: [Case; 3] = [
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let rounds = rounds(arguments)?;
     setup::for_building()?;
-    setup::openssl()?;
+    setup::peers()?;
     step("building abide with optimisation; the first time takes minutes");
     // Both at once: apart they would need wasmtime with different features, and twice the time.
     run_command(cargo(["build", "--release", "--workspace"]).args([

@@ -20,7 +20,7 @@ cargo xtask COMMAND
 
   setup       installs what building and testing need, and only what is missing:
               Rust targets and components by rustup; as root on Debian also OpenSSL,
-              a JDK and Bouncy Castle, the CMP peers of the tests
+              the CMP peer of the tests
   demo        sets up, builds abide and lets it tell its story: an enrollment at the
               built-in CA that is killed while it waits, and goes on
   test        sets up; formatting, lints, documentation, all tests

@@ -15,41 +15,18 @@ pub(crate) const GUEST_TARGET: &str = "wasm32-unknown-unknown";
 /// minutes, but not ten.
 const APT_LOCK_SECONDS: u32 = 600;
 
-/// A Debian package and the sign that what it brings is there, however it came.
+/// A Debian package and the sign that what it brings is there, however it came: a program that
+/// runs with this argument.
 struct Package {
     name: &'static str,
-    sign: Sign,
-}
-
-enum Sign {
-    /// A program that runs with this argument.
-    Runs(&'static str, &'static str),
-    File(&'static str),
+    sign: (&'static str, &'static str),
 }
 
 /// The peers of the tests.
-const PACKAGES: [Package; 5] = [
-    Package {
-        name: "openssl",
-        sign: Sign::Runs("openssl", "version"),
-    },
-    Package {
-        name: "default-jdk-headless",
-        sign: Sign::Runs("javac", "-version"),
-    },
-    Package {
-        name: "libbcpkix-java",
-        sign: Sign::File("/usr/share/java/bcpkix.jar"),
-    },
-    Package {
-        name: "libbcprov-java",
-        sign: Sign::File("/usr/share/java/bcprov.jar"),
-    },
-    Package {
-        name: "libbcutil-java",
-        sign: Sign::File("/usr/share/java/bcutil.jar"),
-    },
-];
+const PACKAGES: [Package; 1] = [Package {
+    name: "openssl",
+    sign: ("openssl", "version"),
+}];
 
 /// `cargo xtask setup`.
 pub(crate) fn run() -> Result<ExitCode> {
@@ -94,17 +71,9 @@ pub(crate) fn for_testing() -> Result<()> {
     }
 }
 
-/// OpenSSL alone, for what measures against it.
-pub(crate) fn openssl() -> Result<()> {
-    install(&PACKAGES[..1])
-}
-
-fn peers() -> Result<()> {
-    install(&PACKAGES)
-}
-
-fn install(packages: &[Package]) -> Result<()> {
-    let names = missing(packages);
+/// The peers of the tests and of the benchmarks.
+pub(crate) fn peers() -> Result<()> {
+    let names = missing();
     if names.is_empty() {
         return Ok(());
     }
@@ -123,15 +92,15 @@ fn install(packages: &[Package]) -> Result<()> {
             .args(["-qq", "--yes", "--no-install-recommends", "install"])
             .args(&names),
     )?;
-    let still = missing(packages);
+    let still = missing();
     if !still.is_empty() {
         bail!("installed, but still not usable: {}", still.join(" "));
     }
     Ok(())
 }
 
-fn missing(packages: &[Package]) -> Vec<&'static str> {
-    packages
+fn missing() -> Vec<&'static str> {
+    PACKAGES
         .iter()
         .filter(|package| !package.present())
         .map(|package| package.name)
@@ -140,10 +109,8 @@ fn missing(packages: &[Package]) -> Vec<&'static str> {
 
 impl Package {
     fn present(&self) -> bool {
-        match self.sign {
-            Sign::Runs(program, argument) => succeeds(Command::new(program).arg(argument)),
-            Sign::File(path) => Path::new(path).exists(),
-        }
+        let (program, argument) = self.sign;
+        succeeds(Command::new(program).arg(argument))
     }
 }
 
