@@ -436,7 +436,8 @@ fn information_is_interpreted_by_its_type() {
             });
         });
     });
-    let values: [(InfoTypeAndValue<'_>, fn(&InfoValue<'_>) -> bool); 6] = [
+    type IsIt = fn(&InfoValue<'_>) -> bool;
+    let values: [(InfoTypeAndValue<'_>, IsIt); 6] = [
         (InfoTypeAndValue::IMPLICIT_CONFIRM, |v| {
             *v == InfoValue::ImplicitConfirm
         }),
