@@ -177,6 +177,13 @@ impl wall_clock::Host for Ctx {
             nanoseconds: now.subsec_nanos(),
         })
     }
+
+    fn resolution(&mut self) -> wasmtime::Result<wall_clock::Datetime> {
+        Ok(wall_clock::Datetime {
+            seconds: 0,
+            nanoseconds: 1,
+        })
+    }
 }
 
 impl random::Host for Ctx {
@@ -193,6 +200,14 @@ impl random::Host for Ctx {
             .fill(&mut bytes)
             .map_err(|_| wasmtime::format_err!("the machine gives no random bytes"))?;
         Ok(bytes)
+    }
+
+    fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
+        let mut bytes = [0; 8];
+        self.random
+            .fill(&mut bytes)
+            .map_err(|_| wasmtime::format_err!("the machine gives no random bytes"))?;
+        Ok(u64::from_ne_bytes(bytes))
     }
 }
 

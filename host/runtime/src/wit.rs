@@ -15,11 +15,13 @@ pub(crate) mod enroller {
         path: "../../wit",
         world: "enroller",
         imports: {
-            // These three never wait, and a synchronous import spares the guest the detour
+            // These never wait, and a synchronous import spares the guest the detour
             // through its fiber.
             "abide:cmp/telemetry.emit": trappable,
             "wasi:clocks/wall-clock@0.2.3.now": trappable,
+            "wasi:clocks/wall-clock@0.2.3.resolution": trappable,
             "wasi:random/random@0.2.3.get-random-bytes": trappable,
+            "wasi:random/random@0.2.3.get-random-u64": trappable,
             default: async | trappable,
         },
         exports: { default: async },
