@@ -135,6 +135,20 @@ pub struct ErrorMsgContent<'a> {
 }
 
 impl<'a> ErrorMsgContent<'a> {
+    /// The content without a number and words of its own.
+    pub fn new(status: PkiStatusInfo<'a>) -> Self {
+        Self {
+            status,
+            error_code: None,
+            error_details: None,
+        }
+    }
+
+    /// The DER of the content.
+    pub fn to_der(&self) -> Vec<u8> {
+        Writer::encode(|w| self.write(w))
+    }
+
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let mut fields = reader.sequence()?;
         let status = PkiStatusInfo::read(&mut fields).at("pKIStatusInfo")?;

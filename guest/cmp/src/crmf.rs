@@ -201,7 +201,7 @@ impl<'a> CertTemplate<'a> {
             if let Some(contents) = self
                 .public_key
                 .as_deref()
-                .and_then(|der| Reader::new(der).any().ok().map(|element| element.value))
+                .and_then(|der| Reader::judged(der).any().ok().map(|element| element.value))
             {
                 w.element(tag::constructed(6), contents);
             }

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::leniency::Deviation;
 use crate::status::FailInfo;
 
 /// The result of reading.
@@ -93,6 +94,10 @@ pub enum Rule {
     IndefiniteLength,
     /// A length in more octets than needed (X.690, 10.1).
     LengthNotMinimal,
+    /// A fraction of a second that has no place here (X.690, 11.7.3; RFC 5280, 4.1.2.5.2).
+    FractionalSeconds(&'static str),
+    /// raVerified with an EXPLICIT tag (RFC 4211, 4).
+    ExplicitRaVerified,
     /// A value outside the distinguished encoding of its type.
     NotDistinguished(&'static str),
     /// More or longer than this crate accepts.
@@ -108,6 +113,18 @@ pub enum Rule {
     Content(&'static str),
 }
 
+impl Rule {
+    /// The switch under which a breach of this rule is accepted, if it has one.
+    pub fn deviation(&self) -> Option<Deviation> {
+        match self {
+            Self::LengthNotMinimal => Some(Deviation::NonMinimalLength),
+            Self::FractionalSeconds(_) => Some(Deviation::FractionalSeconds),
+            Self::ExplicitRaVerified => Some(Deviation::ExplicitRaVerified),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -120,6 +137,10 @@ impl fmt::Display for Rule {
             Self::HighTagNumber => f.write_str("a tag number above 30"),
             Self::IndefiniteLength => f.write_str("an indefinite length is not DER"),
             Self::LengthNotMinimal => f.write_str("a length in more octets than needed is not DER"),
+            Self::FractionalSeconds(what) => f.write_str(what),
+            Self::ExplicitRaVerified => {
+                f.write_str("raVerified with an EXPLICIT tag: RFC 4211 has IMPLICIT tags")
+            }
             Self::NotDistinguished(what) => write!(f, "not DER: {what}"),
             Self::Limit { what, limit } => write!(f, "{what}: more than {limit} are not accepted"),
             Self::Version(pvno) => write!(f, "pvno {pvno} is not supported (2 and 3 are)"),

@@ -8,6 +8,7 @@ use crate::crmf::{AttributeTypeAndValue, CertTemplate};
 use crate::der::{Element, Reader, Writer, tag};
 use crate::encrypted::EncryptedKey;
 use crate::error::{Context, Result, Rule};
+use crate::leniency::{Leniency, Tolerant, read_with};
 use crate::message::read_nested;
 use crate::name::GeneralName;
 use crate::oid::{self, Oid};
@@ -60,13 +61,20 @@ impl<'a> InfoTypeAndValue<'a> {
 
     /// Interprets the value. Offsets in an error count from the start of the value.
     pub fn interpret(&self) -> Result<InfoValue<'a>> {
-        let Some(value) = self.value else {
-            return Ok(InfoValue::Absent);
-        };
-        let mut reader = Reader::new(value);
-        let interpreted = InfoValue::read(self.info_type, &mut reader)?;
-        reader.finish()?;
-        Ok(interpreted)
+        Ok(self.interpret_with(Leniency::STRICT)?.value)
+    }
+
+    /// Like [`interpret`](Self::interpret), accepting some deviations from DER.
+    pub fn interpret_with(&self, leniency: Leniency) -> Result<Tolerant<InfoValue<'a>>> {
+        match self.value {
+            Some(value) => read_with(value, leniency, |reader| {
+                InfoValue::read(self.info_type, reader)
+            }),
+            None => Ok(Tolerant {
+                value: InfoValue::Absent,
+                tolerations: Vec::new(),
+            }),
+        }
     }
 }
 

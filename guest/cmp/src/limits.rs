@@ -4,6 +4,13 @@
 /// chains stay below 100 KiB; OpenSSL's client stops at 100 KiB.
 pub const MESSAGE: usize = 1 << 20;
 
+/// Deviations from DER that are listed with their places. A peer with another encoder may
+/// deviate in every element; nobody reads more than these.
+pub const TOLERATIONS: usize = 64;
+
+/// Octets that are read again to list them: each listed deviation costs one more reading.
+pub const REREAD: usize = 1 << 20;
+
 /// Messages inside each other. An RA's batch of messages with added protection needs two
 /// (RFC 9483, 5.2.2).
 pub const NESTING: usize = 4;

@@ -7,6 +7,7 @@ use crate::cert_rep::{read_certificates, write_certificates};
 use crate::der::{Reader, Writer, tag};
 use crate::error::{Context, Error, Result, Rule};
 use crate::header::PkiHeader;
+use crate::leniency::{Leniency, Tolerant, read_with};
 use crate::limits;
 
 /// A message as it was received (RFC 9810, 5.1).
@@ -33,19 +34,19 @@ pub struct PkiMessage<'a> {
 }
 
 impl<'a> PkiMessage<'a> {
-    /// Reads one message and nothing after it.
+    /// Reads one message in strict DER and nothing after it.
     pub fn from_der(der: &'a [u8]) -> Result<Self> {
-        if der.len() > limits::MESSAGE {
-            let rule = Rule::Limit {
-                what: "octets of a message",
-                limit: limits::MESSAGE,
-            };
-            return Err(Error::new(0, rule));
-        }
+        check_length(der)?;
         let mut reader = Reader::new(der);
         let message = Self::read(&mut reader, 0)?;
         reader.finish()?;
         Ok(message)
+    }
+
+    /// Like [`from_der`](Self::from_der), accepting and reporting some deviations from DER.
+    pub fn from_der_with(der: &'a [u8], leniency: Leniency) -> Result<Tolerant<Self>> {
+        check_length(der)?;
+        read_with(der, leniency, |reader| Self::read(reader, 0))
     }
 
     /// Reads one message. `depth` counts the messages around it.
@@ -79,6 +80,16 @@ impl<'a> PkiMessage<'a> {
         })
     }
 
+    /// The header as it was received.
+    pub fn raw_header(&self) -> &'a [u8] {
+        self.raw_header
+    }
+
+    /// The body as it was received, with the tag that tells its type.
+    pub fn raw_body(&self) -> &'a [u8] {
+        self.raw_body
+    }
+
     /// What the protection covers (RFC 9810, 5.1.3): header and body as received.
     ///
     /// ```text
@@ -87,6 +98,17 @@ impl<'a> PkiMessage<'a> {
     pub fn protected_part(&self) -> Vec<u8> {
         protected_part(self.raw_header, self.raw_body)
     }
+}
+
+fn check_length(der: &[u8]) -> Result<()> {
+    if der.len() <= limits::MESSAGE {
+        return Ok(());
+    }
+    let rule = Rule::Limit {
+        what: "octets of a message",
+        limit: limits::MESSAGE,
+    };
+    Err(Error::new(0, rule))
 }
 
 /// A message that is being made: header and body are written, the protection is not.

@@ -130,7 +130,7 @@ impl<'a> Name<'a> {
     /// The attributes, by RDN. The structure was checked when the name was read.
     fn rdns(&self) -> Vec<Vec<Attribute<'_>>> {
         let mut rdns = Vec::new();
-        let Ok(mut sequence) = Reader::new(&self.0).sequence() else {
+        let Ok(mut sequence) = Reader::judged(&self.0).sequence() else {
             return rdns;
         };
         while let Ok(set) = sequence.any() {
@@ -276,7 +276,7 @@ impl fmt::Display for GeneralName<'_> {
             Self::Directory(name) => return fmt::Display::fmt(name, f),
             Self::Other(der) => der,
         };
-        let Ok(element) = Reader::new(der).any() else {
+        let Ok(element) = Reader::judged(der).any() else {
             return Ok(());
         };
         match element.tag {

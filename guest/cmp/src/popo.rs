@@ -90,6 +90,10 @@ impl<'a> ProofOfPossession<'a> {
         let element = reader.any()?;
         match element.tag {
             0x80 if element.value.is_empty() => Ok(Self::RaVerified),
+            0xa0 if element.value == [0x05, 0x00] => {
+                element.tolerate(element.value_offset(), Rule::ExplicitRaVerified)?;
+                Ok(Self::RaVerified)
+            }
             0xa1 => {
                 let mut fields = element.contents();
                 let input = match fields.optional(tag::constructed(0)).at("poposkInput")? {

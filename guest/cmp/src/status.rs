@@ -111,6 +111,14 @@ fail_info! {
 }
 
 impl FailInfo {
+    /// From bit numbers; one above 26 names nothing, and there is no set with it.
+    pub fn from_bits(bits: impl IntoIterator<Item = u8>) -> Option<Self> {
+        bits.into_iter().try_fold(Self::default(), |set, bit| {
+            Self::NAMES.get(usize::from(bit))?;
+            Some(set.union(Self(1 << bit)))
+        })
+    }
+
     /// Whether any bit of `other` is set here.
     pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0

@@ -6,13 +6,12 @@ use alloc::string::String;
 use crate::der::{Element, Reader, Writer, tag};
 use crate::error::{Error, Result, Rule};
 
-/// A point in time in seconds since 1970-01-01T00:00:00Z, and the fraction of a second with
-/// which it was written.
+/// A point in time in seconds since 1970-01-01T00:00:00Z, and a fraction of a
+/// second down to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time {
     unix: i64,
     nanoseconds: u32,
-    digits: u8,
 }
 
 impl Time {
@@ -21,7 +20,6 @@ impl Time {
         Self {
             unix: seconds,
             nanoseconds: 0,
-            digits: 0,
         }
     }
 
@@ -34,18 +32,19 @@ impl Time {
     /// in messageTime, are allowed as DER has them (X.690, 11.7).
     pub fn generalized(reader: &mut Reader<'_>) -> Result<Self> {
         let element = reader.element(tag::GENERALIZED_TIME, "a GeneralizedTime")?;
-        Self::from_element(&element)
+        Self::from_element(&element, true)
     }
 
-    /// Reads the Time of RFC 5280, 4.1.2.5: UTCTime or GeneralizedTime.
+    /// Reads the Time of RFC 5280, 4.1.2.5: UTCTime or GeneralizedTime, without a fraction.
     pub fn either(reader: &mut Reader<'_>) -> Result<Self> {
-        match reader.peek() {
-            Some(tag::UTC_TIME) => Self::from_element(&reader.any()?),
-            _ => Self::generalized(reader),
-        }
+        let element = match reader.peek() {
+            Some(tag::UTC_TIME) => reader.any()?,
+            _ => reader.element(tag::GENERALIZED_TIME, "a GeneralizedTime")?,
+        };
+        Self::from_element(&element, false)
     }
 
-    fn from_element(element: &Element<'_>) -> Result<Self> {
+    fn from_element(element: &Element<'_>, may_have_fraction: bool) -> Result<Self> {
         let fault = || Error::new(element.offset, Rule::NotDistinguished("a malformed time"));
         let digits = element.value.strip_suffix(b"Z").ok_or_else(fault)?;
         let (year, rest) = if element.tag == tag::UTC_TIME {
@@ -62,9 +61,8 @@ impl Time {
         let fraction = match rest {
             [] => Some(&[][..]),
             [b'.', fraction @ ..] if element.tag == tag::GENERALIZED_TIME => {
-                let digits = (1..=9).contains(&fraction.len())
-                    && fraction.iter().all(u8::is_ascii_digit)
-                    && fraction.last() != Some(&b'0');
+                let digits =
+                    (1..=9).contains(&fraction.len()) && fraction.iter().all(u8::is_ascii_digit);
                 digits.then_some(fraction)
             }
             _ => None,
@@ -77,6 +75,14 @@ impl Time {
         let Some(fraction) = fraction.filter(|_| exists) else {
             return Err(fault());
         };
+        let rule = match fraction.last() {
+            Some(_) if !may_have_fraction => Some("a fraction of a second in a certificate's time"),
+            Some(b'0') => Some("a fraction of a second that ends with zeros is not DER"),
+            _ => None,
+        };
+        if let Some(rule) = rule {
+            element.tolerate(element.value_offset(), Rule::FractionalSeconds(rule))?;
+        }
         let days = days_from_epoch(year, month, day);
         let scale = 10u32.pow(9 - fraction.len() as u32);
         let written = fraction
@@ -85,7 +91,6 @@ impl Time {
         Ok(Self {
             unix: ((days * 24 + hour) * 60 + minute) * 60 + second,
             nanoseconds: written * scale,
-            digits: fraction.len() as u8,
         })
     }
 
@@ -121,10 +126,9 @@ impl Time {
     pub(crate) fn write_generalized(self, writer: &mut Writer) {
         let (year, month, day, hour, minute, second) = self.calendar();
         let mut text = format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}");
-        if self.digits > 0 {
-            let digits = usize::from(self.digits);
-            let written = self.nanoseconds / 10u32.pow(9 - u32::from(self.digits));
-            text.push_str(&format!(".{written:0digits$}"));
+        if self.nanoseconds > 0 {
+            let fraction = format!(".{:09}", self.nanoseconds);
+            text.push_str(fraction.trim_end_matches('0'));
         }
         text.push('Z');
         writer.element(tag::GENERALIZED_TIME, text.as_bytes());

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::der::{Reader, Writer, tag};
 use crate::error::{Context, Error, Result, Rule};
+use crate::leniency::{Leniency, Tolerant, read_with};
 use crate::name::{GeneralName, Name};
 use crate::oid::{self, Oid};
 use crate::time::Time;
@@ -44,6 +45,14 @@ impl<'a> AlgorithmIdentifier<'a> {
     /// Whether the parameters are absent or NULL.
     pub fn has_no_parameters(&self) -> bool {
         matches!(self.parameters, None | Some([0x05, 0x00]))
+    }
+
+    /// Reads one AlgorithmIdentifier and nothing after it.
+    pub fn from_der(der: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader::new(der);
+        let algorithm = Self::read(&mut reader)?;
+        reader.finish()?;
+        Ok(algorithm)
     }
 
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
@@ -199,17 +208,15 @@ impl<'a> Certificate<'a> {
         Ok(certificate)
     }
 
+    /// Like [`from_der`](Self::from_der), accepting some deviations from DER.
+    pub fn from_der_with(der: &'a [u8], leniency: Leniency) -> Result<Tolerant<Self>> {
+        read_with(der, leniency, |reader| Self::read(reader).at("certificate"))
+    }
+
     fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let whole = reader.element(tag::SEQUENCE, "a Certificate")?;
         let mut outer = whole.contents();
         let tbs = outer.element(tag::SEQUENCE, "a TBSCertificate")?;
-        let signature_algorithm = AlgorithmIdentifier::read(&mut outer).at("signatureAlgorithm")?;
-        let signature = outer
-            .element(tag::BIT_STRING, "a BIT STRING")
-            .and_then(|bits| bits.octet_aligned_bits())
-            .at("signatureValue")?;
-        outer.finish()?;
-
         let mut fields = tbs.contents();
         let version = fields
             .explicit(0, Reader::integer)
@@ -225,13 +232,6 @@ impl<'a> Certificate<'a> {
             .and_then(|serial| serial.big_integer())
             .at("serialNumber")?;
         let inner_algorithm = AlgorithmIdentifier::read(&mut fields).at("signature")?;
-        if inner_algorithm != signature_algorithm {
-            return fields
-                .fault(Rule::Content(
-                    "signature and signatureAlgorithm differ (RFC 5280, 4.1.1.2)",
-                ))
-                .at("signature");
-        }
         let issuer = Name::read(&mut fields).at("issuer")?;
         let mut validity = fields.sequence().at("validity")?;
         let not_before = Time::either(&mut validity).at("validity.notBefore")?;
@@ -246,6 +246,18 @@ impl<'a> Certificate<'a> {
             .at("extensions")?
             .unwrap_or_default();
         fields.finish()?;
+
+        let at = outer.offset();
+        let signature_algorithm = AlgorithmIdentifier::read(&mut outer).at("signatureAlgorithm")?;
+        if inner_algorithm != signature_algorithm {
+            let rule = "signature and signatureAlgorithm differ (RFC 5280, 4.1.1.2)";
+            return Err(Error::new(at, Rule::Content(rule))).at("signatureAlgorithm");
+        }
+        let signature = outer
+            .element(tag::BIT_STRING, "a BIT STRING")
+            .and_then(|bits| bits.octet_aligned_bits())
+            .at("signatureValue")?;
+        outer.finish()?;
         Ok(Self {
             raw: whole.raw,
             tbs: tbs.raw,
@@ -346,17 +358,17 @@ impl<'a> CertificationRequest<'a> {
         Ok(request)
     }
 
+    /// Like [`from_der`](Self::from_der), accepting some deviations from DER.
+    pub fn from_der_with(der: &'a [u8], leniency: Leniency) -> Result<Tolerant<Self>> {
+        read_with(der, leniency, |reader| {
+            Self::read(reader).at("certificationRequest")
+        })
+    }
+
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let whole = reader.element(tag::SEQUENCE, "a CertificationRequest")?;
         let mut outer = whole.contents();
         let info = outer.element(tag::SEQUENCE, "a CertificationRequestInfo")?;
-        let signature_algorithm = AlgorithmIdentifier::read(&mut outer).at("signatureAlgorithm")?;
-        let signature = outer
-            .element(tag::BIT_STRING, "a BIT STRING")
-            .and_then(|bits| bits.octet_aligned_bits())
-            .at("signature")?;
-        outer.finish()?;
-
         let mut fields = info.contents();
         if fields.integer().at("version")? != 0 {
             return fields
@@ -370,6 +382,13 @@ impl<'a> CertificationRequest<'a> {
             .at("attributes")?;
         fields.finish()?;
         let extensions = requested_extensions(&mut attributes.contents()).at("attributes")?;
+
+        let signature_algorithm = AlgorithmIdentifier::read(&mut outer).at("signatureAlgorithm")?;
+        let signature = outer
+            .element(tag::BIT_STRING, "a BIT STRING")
+            .and_then(|bits| bits.octet_aligned_bits())
+            .at("signature")?;
+        outer.finish()?;
         Ok(Self {
             raw: whole.raw,
             info: info.raw,

@@ -1,32 +1,37 @@
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use abide_cmp::protection::{
-    self, Anchors, ProtectionError, ProtectionKind, SoftwareVerifier, verify_mac, verify_signature,
+    self, Anchors, MacAlgorithm, ProtectionError, ProtectionKind, SoftwareVerifier, verify_mac,
+    verify_signature,
 };
-use abide_cmp::{Certificate, Error, PkiMessage, Time};
+use abide_cmp::{
+    AlgorithmIdentifier, Certificate, Deviation, Error, ErrorMsgContent, FailInfo, HeaderParts,
+    PkiFreeText, PkiMessage, PkiStatusInfo, Time,
+};
 
 use crate::Component;
 use crate::bindings::exports::abide::cmp::message::{
-    BodyType, DecodeError, Guest, Protection, Signer, Summary, Trust, VerifyError,
+    BodyType, Content, DecodeError, Guest, Header, Leniency, Options, Parts, PkiStatus, Protection,
+    Signer, Summary, Toleration, Trust, VerifyError,
 };
 
 impl Guest for Component {
-    fn decode(message: Vec<u8>) -> Result<Summary, DecodeError> {
-        let message = PkiMessage::from_der(&message).map_err(decode_error)?;
+    fn decode(message: Vec<u8>, leniency: Leniency) -> Result<Summary, DecodeError> {
+        let tolerant = read(&message, leniency)?;
+        let message = &tolerant.value;
         let header = &message.header;
-        let octets = |field: Option<&[u8]>| field.map(<[u8]>::to_vec);
         Ok(Summary {
             pvno: header.pvno,
             body: body_type(message.body.body_type()),
             sender: header.sender.to_string(),
             recipient: header.recipient.to_string(),
-            transaction_id: octets(header.transaction_id),
-            sender_kid: octets(header.sender_kid),
-            sender_nonce: octets(header.sender_nonce),
-            recip_nonce: octets(header.recip_nonce),
+            transaction_id: owned(header.transaction_id),
+            sender_kid: owned(header.sender_kid),
+            sender_nonce: owned(header.sender_nonce),
+            recip_nonce: owned(header.recip_nonce),
             message_time: header.message_time.map(Time::unix),
-            protection: match protection::protection_kind(&message) {
+            protection: match protection::protection_kind(message) {
                 ProtectionKind::None => Protection::None,
                 ProtectionKind::Mac => Protection::Mac,
                 ProtectionKind::Signature => Protection::Signature,
@@ -35,16 +40,18 @@ impl Guest for Component {
             protection_algorithm: header.protection_alg.map(|alg| alg.oid.to_string()),
             extra_certs: message.extra_certs.len() as u32,
             implicit_confirm: header.implicit_confirm(),
+            tolerated: tolerant.tolerations.into_iter().map(toleration).collect(),
         })
     }
 
-    fn describe(message: Vec<u8>) -> Result<alloc::string::String, DecodeError> {
-        abide_cmp::describe(&message).map_err(decode_error)
+    fn describe(message: Vec<u8>, leniency: Leniency) -> Result<String, DecodeError> {
+        abide_cmp::describe(&message, switches(leniency)).map_err(decode_error)
     }
 
-    fn verify(message: Vec<u8>, trust: Trust) -> Result<Signer, VerifyError> {
-        let message = PkiMessage::from_der(&message)
-            .map_err(|e| VerifyError::Undecodable(decode_error(e)))?;
+    fn verify(message: Vec<u8>, trust: Trust, options: Options) -> Result<Signer, VerifyError> {
+        let message = read(&message, options.leniency)
+            .map_err(VerifyError::Undecodable)?
+            .value;
         let kind = protection::protection_kind(&message);
         match trust {
             Trust::Secret(_) if kind == ProtectionKind::Signature => Err(VerifyError::WrongKind),
@@ -83,6 +90,121 @@ impl Guest for Component {
             }
         }
     }
+
+    fn split(message: Vec<u8>, leniency: Leniency) -> Result<Parts, DecodeError> {
+        let parts = abide_cmp::Parts::split(&message, switches(leniency))
+            .map_err(decode_error)?
+            .value;
+        let header = parts.header;
+        Ok(Parts {
+            header: Header {
+                pvno: header.pvno,
+                sender: header.sender.to_vec(),
+                recipient: header.recipient.to_vec(),
+                message_time: header.message_time.map(str::to_string),
+                protection_alg: owned(header.protection_alg),
+                sender_kid: owned(header.sender_kid),
+                recip_kid: owned(header.recip_kid),
+                transaction_id: owned(header.transaction_id),
+                sender_nonce: owned(header.sender_nonce),
+                recip_nonce: owned(header.recip_nonce),
+                free_text: header.free_text.into_iter().map(str::to_string).collect(),
+                general_info: header
+                    .general_info
+                    .into_iter()
+                    .map(<[u8]>::to_vec)
+                    .collect(),
+            },
+            body: Content {
+                body: body_type(parts.body),
+                value: parts.content.to_vec(),
+            },
+            protection: owned(parts.protection),
+            extra_certs: parts.extra_certs.into_iter().map(<[u8]>::to_vec).collect(),
+        })
+    }
+
+    fn encode(parts: Parts) -> Result<Vec<u8>, DecodeError> {
+        let header = &parts.header;
+        let borrowed = abide_cmp::Parts {
+            header: HeaderParts {
+                pvno: header.pvno,
+                sender: &header.sender,
+                recipient: &header.recipient,
+                message_time: header.message_time.as_deref(),
+                protection_alg: header.protection_alg.as_deref(),
+                sender_kid: header.sender_kid.as_deref(),
+                recip_kid: header.recip_kid.as_deref(),
+                transaction_id: header.transaction_id.as_deref(),
+                sender_nonce: header.sender_nonce.as_deref(),
+                recip_nonce: header.recip_nonce.as_deref(),
+                free_text: header.free_text.iter().map(String::as_str).collect(),
+                general_info: header.general_info.iter().map(Vec::as_slice).collect(),
+            },
+            body: cmp_body_type(parts.body.body),
+            content: &parts.body.value,
+            protection: parts.protection.as_deref(),
+            extra_certs: parts.extra_certs.iter().map(Vec::as_slice).collect(),
+        };
+        borrowed.encode().map_err(decode_error)
+    }
+
+    fn protected_part(message: Vec<u8>, leniency: Leniency) -> Result<Vec<u8>, DecodeError> {
+        Ok(read(&message, leniency)?.value.protected_part())
+    }
+
+    fn mac(algorithm: Vec<u8>, secret: Vec<u8>, data: Vec<u8>) -> Result<Vec<u8>, VerifyError> {
+        let algorithm = AlgorithmIdentifier::from_der(&algorithm)
+            .map_err(|e| VerifyError::Undecodable(decode_error(e)))?;
+        let algorithm = MacAlgorithm::from_identifier(&algorithm)
+            .map_err(|why| VerifyError::Unsupported(why.to_string()))?;
+        Ok(algorithm.compute(&secret, &data))
+    }
+
+    fn error_content(status: PkiStatus, fail_info: Vec<u8>, text: Vec<String>) -> Vec<u8> {
+        let reasons = fail_info
+            .into_iter()
+            .filter_map(|bit| FailInfo::from_bits([bit]))
+            .fold(FailInfo::default(), FailInfo::union);
+        let text = PkiFreeText(text.into_iter().map(Into::into).collect());
+        ErrorMsgContent::new(PkiStatusInfo {
+            status: pki_status(status),
+            status_string: Some(text).filter(|text| !text.0.is_empty()),
+            fail_info: Some(reasons).filter(|reasons| !reasons.is_empty()),
+        })
+        .to_der()
+    }
+}
+
+fn read(
+    message: &[u8],
+    leniency: Leniency,
+) -> Result<abide_cmp::Tolerant<PkiMessage<'_>>, DecodeError> {
+    PkiMessage::from_der_with(message, switches(leniency)).map_err(decode_error)
+}
+
+fn owned(octets: Option<&[u8]>) -> Option<Vec<u8>> {
+    octets.map(<[u8]>::to_vec)
+}
+
+fn switches(leniency: Leniency) -> abide_cmp::Leniency {
+    abide_cmp::Leniency {
+        non_minimal_lengths: leniency.contains(Leniency::NON_MINIMAL_LENGTHS),
+        fractional_seconds: leniency.contains(Leniency::FRACTIONAL_SECONDS),
+        explicit_ra_verified: leniency.contains(Leniency::EXPLICIT_RA_VERIFIED),
+    }
+}
+
+fn toleration(toleration: abide_cmp::Toleration) -> Toleration {
+    Toleration {
+        leniency: match toleration.which {
+            Deviation::NonMinimalLength => Leniency::NON_MINIMAL_LENGTHS,
+            Deviation::FractionalSeconds => Leniency::FRACTIONAL_SECONDS,
+            Deviation::ExplicitRaVerified => Leniency::EXPLICIT_RA_VERIFIED,
+        },
+        offset: u32::try_from(toleration.offset).unwrap_or(u32::MAX),
+        path: toleration.path,
+    }
 }
 
 fn decode_error(error: Error) -> DecodeError {
@@ -105,35 +227,62 @@ fn verify_error(error: ProtectionError) -> VerifyError {
     }
 }
 
-fn body_type(body_type: abide_cmp::BodyType) -> BodyType {
-    use abide_cmp::BodyType as B;
-    match body_type {
-        B::Ir => BodyType::Ir,
-        B::Ip => BodyType::Ip,
-        B::Cr => BodyType::Cr,
-        B::Cp => BodyType::Cp,
-        B::P10cr => BodyType::P10cr,
-        B::Popdecc => BodyType::Popdecc,
-        B::Popdecr => BodyType::Popdecr,
-        B::Kur => BodyType::Kur,
-        B::Kup => BodyType::Kup,
-        B::Krr => BodyType::Krr,
-        B::Krp => BodyType::Krp,
-        B::Rr => BodyType::Rr,
-        B::Rp => BodyType::Rp,
-        B::Ccr => BodyType::Ccr,
-        B::Ccp => BodyType::Ccp,
-        B::Ckuann => BodyType::Ckuann,
-        B::Cann => BodyType::Cann,
-        B::Rann => BodyType::Rann,
-        B::Crlann => BodyType::Crlann,
-        B::PkiConf => BodyType::Pkiconf,
-        B::Nested => BodyType::Nested,
-        B::Genm => BodyType::Genm,
-        B::Genp => BodyType::Genp,
-        B::Error => BodyType::Error,
-        B::CertConf => BodyType::CertConf,
-        B::PollReq => BodyType::PollReq,
-        B::PollRep => BodyType::PollRep,
+/// The alternatives of PKIBody, here and in the WIT.
+macro_rules! body_types {
+    ($($cmp:ident = $wit:ident),+ $(,)?) => {
+        fn body_type(body_type: abide_cmp::BodyType) -> BodyType {
+            match body_type {
+                $(abide_cmp::BodyType::$cmp => BodyType::$wit,)+
+            }
+        }
+
+        fn cmp_body_type(body_type: BodyType) -> abide_cmp::BodyType {
+            match body_type {
+                $(BodyType::$wit => abide_cmp::BodyType::$cmp,)+
+            }
+        }
+    };
+}
+
+body_types! {
+    Ir = Ir,
+    Ip = Ip,
+    Cr = Cr,
+    Cp = Cp,
+    P10cr = P10cr,
+    Popdecc = Popdecc,
+    Popdecr = Popdecr,
+    Kur = Kur,
+    Kup = Kup,
+    Krr = Krr,
+    Krp = Krp,
+    Rr = Rr,
+    Rp = Rp,
+    Ccr = Ccr,
+    Ccp = Ccp,
+    Ckuann = Ckuann,
+    Cann = Cann,
+    Rann = Rann,
+    Crlann = Crlann,
+    PkiConf = Pkiconf,
+    Nested = Nested,
+    Genm = Genm,
+    Genp = Genp,
+    Error = Error,
+    CertConf = CertConf,
+    PollReq = PollReq,
+    PollRep = PollRep,
+}
+
+fn pki_status(status: PkiStatus) -> abide_cmp::PkiStatus {
+    use abide_cmp::PkiStatus as S;
+    match status {
+        PkiStatus::Accepted => S::Accepted,
+        PkiStatus::GrantedWithMods => S::GrantedWithMods,
+        PkiStatus::Rejection => S::Rejection,
+        PkiStatus::Waiting => S::Waiting,
+        PkiStatus::RevocationWarning => S::RevocationWarning,
+        PkiStatus::RevocationNotification => S::RevocationNotification,
+        PkiStatus::KeyUpdateWarning => S::KeyUpdateWarning,
     }
 }

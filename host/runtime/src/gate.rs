@@ -11,7 +11,9 @@ use crate::error::HostError;
 use crate::pool::{Guest, Pool, World};
 use crate::wit::backoff::{Decision, Exponential, Failures, PolicyError};
 use crate::wit::gate::{Gate as Bindings, GatePre};
-use crate::wit::message::{DecodeError, Signer, Summary, Trust, VerifyError};
+use crate::wit::message::{
+    DecodeError, Leniency, Options, Parts, PkiStatus, Signer, Summary, Trust, VerifyError,
+};
 
 /// A decoder and verifier of messages in the sandbox. Clones share its instances.
 ///
@@ -45,13 +47,21 @@ impl Gate {
     }
 
     /// Decodes one DER PKIMessage to its header and kind.
-    pub async fn decode(&self, message: &[u8]) -> Result<Result<Summary, DecodeError>, HostError> {
-        call!(self.abide_cmp_message.call_decode(message))
+    pub async fn decode(
+        &self,
+        message: &[u8],
+        leniency: Leniency,
+    ) -> Result<Result<Summary, DecodeError>, HostError> {
+        call!(self.abide_cmp_message.call_decode(message, leniency))
     }
 
     /// Decodes one DER PKIMessage and describes all of it as JSON.
-    pub async fn describe(&self, message: &[u8]) -> Result<Result<String, DecodeError>, HostError> {
-        call!(self.abide_cmp_message.call_describe(message))
+    pub async fn describe(
+        &self,
+        message: &[u8],
+        leniency: Leniency,
+    ) -> Result<Result<String, DecodeError>, HostError> {
+        call!(self.abide_cmp_message.call_describe(message, leniency))
     }
 
     /// Verifies the protection of one DER PKIMessage.
@@ -59,8 +69,58 @@ impl Gate {
         &self,
         message: &[u8],
         trust: &Trust,
+        options: Options,
     ) -> Result<Result<Signer, VerifyError>, HostError> {
-        call!(self.abide_cmp_message.call_verify(message, trust))
+        call!(self.abide_cmp_message.call_verify(message, trust, options))
+    }
+
+    /// Takes one DER PKIMessage apart.
+    pub async fn split(
+        &self,
+        message: &[u8],
+        leniency: Leniency,
+    ) -> Result<Result<Parts, DecodeError>, HostError> {
+        call!(self.abide_cmp_message.call_split(message, leniency))
+    }
+
+    /// Puts a PKIMessage together in DER.
+    pub async fn encode(&self, parts: &Parts) -> Result<Result<Vec<u8>, DecodeError>, HostError> {
+        call!(self.abide_cmp_message.call_encode(parts))
+    }
+
+    /// What the protection of one DER PKIMessage covers.
+    pub async fn protected_part(
+        &self,
+        message: &[u8],
+        leniency: Leniency,
+    ) -> Result<Result<Vec<u8>, DecodeError>, HostError> {
+        call!(
+            self.abide_cmp_message
+                .call_protected_part(message, leniency)
+        )
+    }
+
+    /// The MAC over `data` under a DER AlgorithmIdentifier.
+    pub async fn mac(
+        &self,
+        algorithm: &[u8],
+        secret: &[u8],
+        data: &[u8],
+    ) -> Result<Result<Vec<u8>, VerifyError>, HostError> {
+        call!(self.abide_cmp_message.call_mac(algorithm, secret, data))
+    }
+
+    /// A DER ErrorMsgContent; `fail_info` holds bit numbers.
+    pub async fn error_content(
+        &self,
+        status: PkiStatus,
+        fail_info: &[u8],
+        text: &[String],
+    ) -> Result<Vec<u8>, HostError> {
+        call!(
+            self.abide_cmp_message
+                .call_error_content(status, fail_info, text)
+        )
     }
 
     /// cert-manager's policy: one hour, doubling, at most 32 hours.

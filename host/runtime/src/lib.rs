@@ -7,9 +7,11 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use abide_host::wit::message::Leniency;
 //! use abide_host::{Runtime, RuntimeConfig};
 //! let runtime = Runtime::new(RuntimeConfig::default())?;
-//! let summary = runtime.gate().decode(&std::fs::read("message.der")?).await??;
+//! let message = std::fs::read("message.der")?;
+//! let summary = runtime.gate().decode(&message, Leniency::empty()).await??;
 //! println!("{:?} from {}", summary.body, summary.sender);
 //! # Ok(())
 //! # }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use wit_component::{ComponentEncoder, StringEncoding};
 
 use crate::wit::backoff::{Decision, Exponential, Failures};
-use crate::wit::message::{Trust, VerifyError};
+use crate::wit::message::{Leniency, Options, Trust, VerifyError};
 use crate::wit::network::{NetworkError, Request, Response};
 use crate::wit::telemetry::Event;
 use crate::wit::transactions::{
@@ -22,6 +22,10 @@ use crate::{
 };
 
 const MESSAGE: &[u8] = b"whatever";
+
+const STRICT: Leniency = Leniency::empty();
+
+const OPTIONS: Options = Options { leniency: STRICT };
 
 /// A core module in text form as a component of a world.
 fn component(world: &str, text: &str) -> Vec<u8> {
@@ -74,7 +78,7 @@ async fn an_endless_loop_ends_at_the_deadline() {
         component: "gate",
         budget,
     };
-    assert_eq!(gate.decode(MESSAGE).await.unwrap_err(), expected);
+    assert_eq!(gate.decode(MESSAGE, STRICT).await.unwrap_err(), expected);
     assert!(begin.elapsed() >= budget);
     assert_works(&gate).await;
 }
@@ -86,7 +90,7 @@ async fn a_greedy_guest_ends_at_the_memory_limit() {
         component: "gate",
         limit: 8 << 20,
     };
-    assert_eq!(gate.describe(MESSAGE).await.unwrap_err(), expected);
+    assert_eq!(gate.describe(MESSAGE, STRICT).await.unwrap_err(), expected);
     assert_works(&gate).await;
 }
 
@@ -95,7 +99,7 @@ async fn a_trap_is_an_error_and_the_instance_is_replaced() {
     let gate = gate(config());
     let trust = Trust::Secret(Vec::new());
     for _ in 0..20 {
-        let error = gate.verify(MESSAGE, &trust).await.unwrap_err();
+        let error = gate.verify(MESSAGE, &trust, OPTIONS).await.unwrap_err();
         let HostError::Trap { component, reason } = error else {
             panic!("{error}")
         };
@@ -198,12 +202,16 @@ async fn the_gate_that_is_carried_along_works() {
         .await
         .unwrap();
     assert_eq!(next, Ok(Decision::WaitUntil(4_600_000)));
-    let error = gate.decode(b"<html>").await.unwrap().unwrap_err();
+    let error = gate.decode(b"<html>", STRICT).await.unwrap().unwrap_err();
     assert_eq!(error.offset, 0);
-    let error = gate.describe(b"<html>").await.unwrap().unwrap_err();
+    let error = gate.describe(b"<html>", STRICT).await.unwrap().unwrap_err();
     assert_eq!(error.offset, 0);
     let trust = Trust::Secret(b"secret".to_vec());
-    let error = gate.verify(b"<html>", &trust).await.unwrap().unwrap_err();
+    let error = gate
+        .verify(b"<html>", &trust, OPTIONS)
+        .await
+        .unwrap()
+        .unwrap_err();
     assert!(matches!(error, VerifyError::Undecodable(_)), "{error:?}");
 }
 

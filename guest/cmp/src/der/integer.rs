@@ -2,6 +2,7 @@ use alloc::borrow::Cow;
 
 use super::{Element, Writer, tag};
 use crate::error::{Error, Result, Rule};
+use crate::leniency::Tolerance;
 use crate::limits;
 
 /// An INTEGER that may be larger than the machine's, kept as its octets.
@@ -29,6 +30,7 @@ impl<'a> Integer<'a> {
             value: octets,
             raw: octets,
             offset: 0,
+            tolerance: Tolerance::NONE,
         };
         Self::from_element(&element).ok()
     }

@@ -1,5 +1,6 @@
 use super::tag;
 use crate::error::{Error, Result, Rule};
+use crate::leniency::{Deviation, Tolerance};
 use crate::limits;
 use crate::oid::Oid;
 
@@ -14,6 +15,7 @@ pub struct Element<'a> {
     pub raw: &'a [u8],
     /// Where `raw` starts in the whole input.
     pub offset: usize,
+    pub(crate) tolerance: Tolerance,
 }
 
 impl<'a> Element<'a> {
@@ -21,8 +23,22 @@ impl<'a> Element<'a> {
     pub fn contents(&self) -> Reader<'a> {
         Reader {
             rest: self.value,
-            offset: self.offset + self.raw.len() - self.value.len(),
+            offset: self.value_offset(),
+            tolerance: self.tolerance,
         }
+    }
+
+    /// Fails with `rule` unless the deviation behind it is tolerated at `offset`.
+    pub(crate) fn tolerate(&self, offset: usize, rule: Rule) -> Result<()> {
+        match rule.deviation() {
+            Some(deviation) if self.tolerance.covers(offset, deviation) => Ok(()),
+            _ => Err(Error::new(offset, rule)),
+        }
+    }
+
+    /// Where the value starts in the whole input.
+    pub(crate) fn value_offset(&self) -> usize {
+        self.offset + self.raw.len() - self.value.len()
     }
 
     fn fault<T>(&self, rule: Rule) -> Result<T> {
@@ -108,14 +124,26 @@ impl<'a> Element<'a> {
 pub struct Reader<'a> {
     rest: &'a [u8],
     offset: usize,
+    tolerance: Tolerance,
 }
 
 impl<'a> Reader<'a> {
     /// A reader from the start of `input`.
     pub fn new(input: &'a [u8]) -> Self {
+        Self::tolerating(input, Tolerance::NONE)
+    }
+
+    /// A reader over octets that were read before and found acceptable: a deviation that was
+    /// tolerated then is tolerated again.
+    pub(crate) fn judged(input: &'a [u8]) -> Self {
+        Self::tolerating(input, Tolerance::JUDGED)
+    }
+
+    pub(crate) fn tolerating(input: &'a [u8], tolerance: Tolerance) -> Self {
         Self {
             rest: input,
             offset: 0,
+            tolerance,
         }
     }
 
@@ -178,7 +206,9 @@ impl<'a> Reader<'a> {
                 let length = octets
                     .iter()
                     .fold(0usize, |sum, &o| (sum << 8) | usize::from(o));
-                if length < 0x80 || octets[0] == 0 {
+                if (length < 0x80 || octets[0] == 0)
+                    && !self.tolerance.covers(offset, Deviation::NonMinimalLength)
+                {
                     return fault(Rule::LengthNotMinimal);
                 }
                 (tag, length, 2 + count)
@@ -198,6 +228,7 @@ impl<'a> Reader<'a> {
             value: &raw[header..],
             raw,
             offset,
+            tolerance: self.tolerance,
         })
     }
 

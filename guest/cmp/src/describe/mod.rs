@@ -11,6 +11,7 @@ use self::node::{Node, hex, list, object, optional, text};
 use self::x509::{algorithm, certificate, general_name, oid};
 use crate::error::Result;
 use crate::header::PkiHeader;
+use crate::leniency::Leniency;
 use crate::message::PkiMessage;
 use crate::protection::{MacAlgorithm, ProtectionKind, protection_kind};
 use crate::status::PkiFreeText;
@@ -18,9 +19,9 @@ use crate::x509::AlgorithmIdentifier;
 
 /// Describes one DER PKIMessage as JSON. Members keep the order of the ASN.1; octets are
 /// lowercase hexadecimal, times are RFC 3339.
-pub fn describe(der: &[u8]) -> Result<String> {
-    let message = PkiMessage::from_der(der)?;
-    Ok(serde_json::to_string(&pki_message(&message)).unwrap_or_default())
+pub fn describe(der: &[u8], leniency: Leniency) -> Result<String> {
+    let message = PkiMessage::from_der_with(der, leniency)?;
+    Ok(serde_json::to_string(&pki_message(&message.value)).unwrap_or_default())
 }
 
 fn pki_message(message: &PkiMessage<'_>) -> Node {

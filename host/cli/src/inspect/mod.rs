@@ -5,7 +5,9 @@ mod render;
 
 use std::path::PathBuf;
 
-use abide_host::wit::message::{Anchors, DecodeError, Signer, Trust, VerifyError};
+use abide_host::wit::message::{
+    Anchors, DecodeError, Leniency, Options, Signer, Trust, VerifyError,
+};
 use abide_host::{Gate, HostError};
 use clap::Args;
 use serde_json::{Value, json};
@@ -70,7 +72,7 @@ async fn inspect(args: &Inspect) -> Result<Exit, Stop> {
     let runtime = services::runtime(args.no_cache)?;
     let gate = runtime.gate();
     let text = gate
-        .describe(&message)
+        .describe(&message, Leniency::empty())
         .await
         .map_err(host)?
         .map_err(|error| not_cmp(&name, &error))?;
@@ -115,8 +117,11 @@ fn trust(args: &Inspect) -> Result<Option<Trust>, Stop> {
 type Verdict = Result<Signer, (Exit, String)>;
 
 async fn verify(gate: &Gate, message: &[u8], trust: Trust) -> Result<Verdict, Stop> {
+    let options = Options {
+        leniency: Leniency::empty(),
+    };
     Ok(gate
-        .verify(message, &trust)
+        .verify(message, &trust, options)
         .await
         .map_err(host)?
         .map_err(|error| refusal(&error)))

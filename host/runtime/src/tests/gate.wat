@@ -6,19 +6,36 @@
     "\80\ee\36\00\00\00\00\00" "\c8\00\00\00\00\00\00\00" "\00\d0\dd\06\00\00\00\00")
 
   ;; Never ends.
-  (func (export "abide:cmp/message@0.1.0#decode") (param i32 i32) (result i32)
+  (func (export "abide:cmp/message@0.1.0#decode") (param i32 i32 i32) (result i32)
     (loop $forever (br $forever))
     unreachable)
 
   ;; Takes memory until it gets no more.
-  (func (export "abide:cmp/message@0.1.0#describe") (param i32 i32) (result i32)
+  (func (export "abide:cmp/message@0.1.0#describe") (param i32 i32 i32) (result i32)
     (loop $more
       (br_if $more (i32.ne (memory.grow (i32.const 16)) (i32.const -1))))
     unreachable)
 
   ;; Fails.
   (func (export "abide:cmp/message@0.1.0#verify")
-    (param i32 i32 i32 i32 i32 i64) (result i32)
+    (param i32 i32 i32 i32 i32 i64 i32) (result i32)
+    unreachable)
+
+  (func (export "abide:cmp/message@0.1.0#split") (param i32 i32 i32) (result i32)
+    unreachable)
+
+  (func (export "abide:cmp/message@0.1.0#encode") (param i32) (result i32)
+    unreachable)
+
+  (func (export "abide:cmp/message@0.1.0#protected-part") (param i32 i32 i32) (result i32)
+    unreachable)
+
+  (func (export "abide:cmp/message@0.1.0#mac")
+    (param i32 i32 i32 i32 i32 i32) (result i32)
+    unreachable)
+
+  (func (export "abide:cmp/message@0.1.0#error-content")
+    (param i32 i32 i32 i32 i32) (result i32)
     unreachable)
 
   ;; Works.
