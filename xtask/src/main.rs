@@ -7,6 +7,7 @@
 mod bench;
 mod component;
 mod demo;
+mod fuzz;
 mod setup;
 mod shell;
 mod test;
@@ -30,6 +31,9 @@ cargo xtask COMMAND
               and prints their sizes, imports and exports
   bench       compares with `openssl cmp` and prints the ratios; never fails on them
     --rounds N        pairs of runs in each comparison, 31 unless given
+  fuzz        runs hostile inputs against the crates of the guest; needs a C++ compiler
+    --seconds N       for each target, 3 unless given
+    TARGET …          all of fuzz/fuzz_targets unless given
   help        this page
 
 Environment
@@ -58,6 +62,7 @@ fn run() -> Result<ExitCode> {
         "test" => test::run(rest),
         "component" => nothing_more(command, rest).and_then(|()| component::run()),
         "bench" => bench::run(rest),
+        "fuzz" => fuzz::run(rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(ExitCode::SUCCESS)

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::setup::{self, GUEST_TARGET};
 use crate::shell::{cargo, run as run_command, status, step, succeeds};
-use crate::{component, demo};
+use crate::{component, demo, fuzz};
 
 /// Warnings are errors here, and only here: they do not interrupt work.
 const NO_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
@@ -24,6 +24,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     if !options.only_tests {
         setup::for_linting()?;
         lints()?;
+    }
+    // A filter means that one test is wanted.
+    if !options.only_tests && options.for_runner.is_empty() {
+        fuzz::for_tests()?;
     }
     tests(&options.for_runner)
 }
@@ -60,6 +64,12 @@ impl Options {
 fn lints() -> Result<()> {
     step("formatting");
     run_command(&mut cargo(["fmt", "--all", "--check"]))?;
+    run_command(&mut cargo([
+        "fmt",
+        "--check",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+    ]))?;
     step("lints");
     run_command(
         cargo([

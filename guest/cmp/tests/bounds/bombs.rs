@@ -1,0 +1,353 @@
+//! Messages made to be as costly as a mebioctet can be.
+
+use abide_cmp::der::{Writer, tag};
+use abide_cmp::{BodyType, limits, oid};
+
+/// The longest message that is read.
+const SIZE: usize = limits::MESSAGE;
+
+/// Octets left for what stands around a filling.
+const ROOM: usize = 512;
+
+/// The NULL-DN as a GeneralName.
+const NOBODY: [u8; 4] = [0xa4, 0x02, 0x30, 0x00];
+
+/// An element with any tag and any value.
+pub(crate) fn element(tag: u8, value: &[u8]) -> Vec<u8> {
+    Writer::encode(|w| w.element(tag, value))
+}
+
+pub(crate) fn sequence(value: &[u8]) -> Vec<u8> {
+    element(tag::SEQUENCE, value)
+}
+
+/// So many copies of the same octets as fit into `size`, and not more than `most`.
+pub(crate) fn fill(item: &[u8], size: usize, most: usize) -> Vec<u8> {
+    item.repeat((size / item.len()).min(most))
+}
+
+/// A header with these names and optional fields.
+fn header(sender: &[u8], recipient: &[u8], fields: &[u8]) -> Vec<u8> {
+    sequence(&[&[0x02, 0x01, 0x02], sender, recipient, fields].concat())
+}
+
+fn message(header: &[u8], body: BodyType, content: &[u8], rest: &[u8]) -> Vec<u8> {
+    let body = element(tag::constructed(body as u8), content);
+    sequence(&[header, &body, rest].concat())
+}
+
+/// A message of nobody to nobody.
+pub(crate) fn anonymous(body: BodyType, content: &[u8]) -> Vec<u8> {
+    message(&header(&NOBODY, &NOBODY, &[]), body, content, &[])
+}
+
+/// The shortest message there is: a pkiConf.
+fn shortest() -> Vec<u8> {
+    anonymous(BodyType::PkiConf, &[0x05, 0x00])
+}
+
+/// Messages within messages to the limit, each of the innermost lists filled with `item`.
+pub(crate) fn nested(item: &[u8], levels: usize) -> Vec<u8> {
+    let most = limits::ELEMENTS;
+    let mut inner = item.to_vec();
+    for level in 0..levels {
+        let room = if level + 1 == levels {
+            SIZE - ROOM
+        } else {
+            SIZE / 2
+        };
+        inner = anonymous(BodyType::Nested, &sequence(&fill(&inner, room, most)));
+    }
+    inner
+}
+
+pub(crate) fn nested_shortest() -> Vec<u8> {
+    // 256 × 215 of them fill the message; a third level adds nothing but itself.
+    nested(&nested(&shortest(), 1), 2)
+}
+
+/// origPKIMessage in origPKIMessage, as deep as a message can be.
+pub(crate) fn original_in_original() -> Vec<u8> {
+    // From the inside out each level repeats what surrounds it, so lengths are worked out
+    // first and the octets written once.
+    let info = Writer::encode(|w| w.oid(oid::IT_ORIG_PKI_MESSAGE));
+    let tail = element(tag::constructed(BodyType::PkiConf as u8), &[0x05, 0x00]);
+    let mut levels = vec![shortest().len()];
+    let header_length = |inner: usize| {
+        // [8] { SEQUENCE { SEQUENCE { OID, SEQUENCE OF PKIMessage } } }
+        let field = sized(sized(sized(info.len() + sized(inner))));
+        sized(3 + 2 * NOBODY.len() + field)
+    };
+    loop {
+        let inner = *levels.last().unwrap_or(&0);
+        let whole = sized(header_length(inner) + tail.len());
+        if whole > SIZE {
+            break;
+        }
+        levels.push(whole);
+    }
+    let mut out = Vec::new();
+    for pair in levels.windows(2).rev() {
+        let inner = pair[0];
+        let (value, list) = (sized(inner), info.len() + sized(inner));
+        head(&mut out, tag::SEQUENCE, header_length(inner) + tail.len());
+        head(
+            &mut out,
+            tag::SEQUENCE,
+            3 + 2 * NOBODY.len() + sized(sized(sized(list))),
+        );
+        out.extend_from_slice(&[0x02, 0x01, 0x02]);
+        out.extend_from_slice(&[NOBODY, NOBODY].concat());
+        head(&mut out, tag::constructed(8), sized(sized(list)));
+        head(&mut out, tag::SEQUENCE, sized(list));
+        head(&mut out, tag::SEQUENCE, list);
+        out.extend_from_slice(&info);
+        head(&mut out, tag::SEQUENCE, value - (value - inner));
+    }
+    out.extend_from_slice(&shortest());
+    for _ in 1..levels.len() {
+        out.extend_from_slice(&tail);
+    }
+    out
+}
+
+/// Octets of an element whose value has this length.
+fn sized(value: usize) -> usize {
+    let mut octets = Vec::new();
+    head(&mut octets, 0, value);
+    octets.len() + value
+}
+
+/// Tag and length.
+fn head(out: &mut Vec<u8>, tag: u8, length: usize) {
+    out.push(tag);
+    let octets = (length as u32).to_be_bytes();
+    match length {
+        0..0x80 => out.push(octets[3]),
+        0x80..0x100 => out.extend_from_slice(&[0x81, octets[3]]),
+        0x100..0x1_0000 => out.extend_from_slice(&[0x82, octets[2], octets[3]]),
+        _ => out.extend_from_slice(&[0x83, octets[1], octets[2], octets[3]]),
+    }
+}
+
+/// SEQUENCEs in each other, as the value of an information of unknown type.
+pub(crate) fn deep_value() -> Vec<u8> {
+    // Each level adds its tag and at most four octets of length.
+    let depth = (SIZE - ROOM) / 5;
+    let mut lengths = vec![0];
+    for _ in 0..depth {
+        lengths.push(sized(*lengths.last().unwrap_or(&0)));
+    }
+    let mut value = Vec::new();
+    for length in lengths.iter().rev().skip(1) {
+        head(&mut value, tag::SEQUENCE, *length);
+    }
+    let info = sequence(&[&[0x06, 0x01, 0x2a], &value[..]].concat());
+    anonymous(BodyType::Genm, &sequence(&info))
+}
+
+/// A message full of genm with as little as possible in each information.
+pub(crate) fn tiny_infos() -> Vec<u8> {
+    let info = sequence(&[0x06, 0x01, 0x2a]);
+    let genm = anonymous(
+        BodyType::Genm,
+        &sequence(&fill(&info, SIZE, limits::ELEMENTS)),
+    );
+    nested(&genm, 2)
+}
+
+/// Requests that are lists of lists of the smallest there is.
+pub(crate) fn tiny_requests() -> Vec<u8> {
+    let attributes = sequence(&fill(
+        &sequence(&[0x06, 0x01, 0x2a, 0x05, 0x00]),
+        SIZE,
+        limits::ELEMENTS,
+    ));
+    let extension = sequence(&[0x06, 0x01, 0x2a, 0x04, 0x00]);
+    let template = sequence(&element(
+        tag::constructed(9),
+        &fill(&extension, SIZE, limits::ELEMENTS),
+    ));
+    let request = sequence(&[&[0x02, 0x01, 0x00], &template[..], &attributes].concat());
+    let full = sequence(&[request, attributes].concat());
+    let bare = sequence(&sequence(&[0x02, 0x01, 0x00, 0x30, 0x00]));
+    let list = sequence(&fill(&full, SIZE / 2, limits::ELEMENTS / 2));
+    let small = anonymous(
+        BodyType::Ir,
+        &sequence(&fill(&bare, SIZE, limits::ELEMENTS)),
+    );
+    let rest = SIZE / 2 - ROOM;
+    let inner = [anonymous(BodyType::Ir, &list), fill(&small, rest, 255)].concat();
+    anonymous(BodyType::Nested, &sequence(&inner))
+}
+
+/// Answers with lists of texts of one character.
+pub(crate) fn tiny_texts() -> Vec<u8> {
+    let texts = sequence(&fill(&[0x0c, 0x01, 0x07], SIZE, limits::ELEMENTS));
+    let status = sequence(&[&[0x02, 0x01, 0x02], &texts[..]].concat());
+    let response = sequence(&[&[0x02, 0x01, 0x00], &status[..]].concat());
+    let answer = sequence(&sequence(&fill(&response, SIZE, limits::ELEMENTS)));
+    nested(&anonymous(BodyType::Ip, &answer), 1)
+}
+
+/// One text that is a mebioctet of this octet.
+pub(crate) fn long_text(octet: u8) -> Vec<u8> {
+    let text = element(tag::UTF8_STRING, &vec![octet; SIZE - ROOM]);
+    let status = sequence(&[&[0x02, 0x01, 0x02], &sequence(&text)[..]].concat());
+    anonymous(BodyType::Error, &sequence(&status))
+}
+
+/// An errorCode of a mebioctet.
+pub(crate) fn long_integer() -> Vec<u8> {
+    let code = element(tag::INTEGER, &vec![0x7f; SIZE - ROOM]);
+    let status = sequence(&[0x02, 0x01, 0x02]);
+    anonymous(BodyType::Error, &sequence(&[status, code].concat()))
+}
+
+/// An information whose type is made of this octet, with an end.
+pub(crate) fn long_oid(octet: u8) -> Vec<u8> {
+    let mut arcs = vec![octet; SIZE - ROOM];
+    arcs.push(0x01);
+    let info = sequence(&element(tag::OID, &arcs));
+    anonymous(BodyType::Genm, &sequence(&info))
+}
+
+/// `crls` with a CRL that fills the message.
+pub(crate) fn long_crl() -> Vec<u8> {
+    let crl = sequence(&vec![0x30; SIZE - ROOM]);
+    let info = Writer::encode(|w| {
+        w.sequence(|w| {
+            w.oid(oid::IT_CRLS);
+            w.sequence(|w| w.raw(&crl));
+        });
+    });
+    anonymous(BodyType::Genp, &sequence(&info))
+}
+
+/// A commonName, with the tag of its string.
+pub(crate) fn attribute(string: u8, value: &[u8]) -> Vec<u8> {
+    Writer::encode(|w| {
+        w.sequence(|w| {
+            w.oid(oid::AT_COMMON_NAME);
+            w.element(string, value);
+        });
+    })
+}
+
+/// A Name of one RDN with these attributes.
+pub(crate) fn name(attributes: &[u8]) -> Vec<u8> {
+    sequence(&element(tag::SET, attributes))
+}
+
+/// What a certificate of the bombs is made of.
+pub(crate) struct Parts<'a> {
+    pub(crate) serial: usize,
+    pub(crate) issuer: &'a [u8],
+    pub(crate) subject: &'a [u8],
+    /// DER SubjectPublicKeyInfo.
+    pub(crate) key: &'a [u8],
+    /// Extension elements without the SEQUENCE around them.
+    pub(crate) extensions: &'a [u8],
+    /// DER AlgorithmIdentifier of the signature.
+    pub(crate) algorithm: &'a [u8],
+    pub(crate) signature: &'a [u8],
+}
+
+pub(crate) fn certificate(parts: &Parts<'_>) -> Vec<u8> {
+    let validity = [
+        element(tag::UTC_TIME, b"260101000000Z"),
+        element(tag::UTC_TIME, b"270101000000Z"),
+    ]
+    .concat();
+    let tbs = Writer::encode(|w| {
+        w.sequence(|w| {
+            w.explicit(0, |w| w.integer(2));
+            w.integer(parts.serial as i64);
+            w.raw(parts.algorithm);
+            w.raw(parts.issuer);
+            w.raw(&sequence(&validity));
+            w.raw(parts.subject);
+            w.raw(parts.key);
+            if !parts.extensions.is_empty() {
+                w.explicit(3, |w| w.raw(&sequence(parts.extensions)));
+            }
+        });
+    });
+    Writer::encode(|w| {
+        w.sequence(|w| {
+            w.raw(&tbs);
+            w.raw(parts.algorithm);
+            w.bits(tag::BIT_STRING, parts.signature);
+        });
+    })
+}
+
+pub(crate) fn extension(oid: oid::Oid<'_>, value: &[u8]) -> Vec<u8> {
+    Writer::encode(|w| {
+        w.sequence(|w| {
+            w.oid(oid);
+            w.octet_string(value);
+        });
+    })
+}
+
+/// A genm that says it is signed by `sender`, with certificates and a filling.
+pub(crate) fn signed(
+    sender: &[u8],
+    algorithm: &[u8],
+    signature: &[u8],
+    certificates: &[u8],
+    filling: usize,
+) -> Vec<u8> {
+    let fields = element(tag::constructed(1), algorithm);
+    let sender = element(tag::constructed(4), sender);
+    let info = sequence(
+        &[
+            &[0x06, 0x01, 0x2a],
+            &element(tag::OCTET_STRING, &vec![0; filling])[..],
+        ]
+        .concat(),
+    );
+    let bits = Writer::encode(|w| w.bits(tag::BIT_STRING, signature));
+    let mut rest = element(tag::constructed(0), &bits);
+    if !certificates.is_empty() {
+        rest.extend(element(tag::constructed(1), &sequence(certificates)));
+    }
+    message(
+        &header(&sender, &NOBODY, &fields),
+        BodyType::Genm,
+        &sequence(&info),
+        &rest,
+    )
+}
+
+/// A pkiConf under a password-based MAC with these iterations and hash.
+pub(crate) fn password_based(
+    iterations: i64,
+    owf: oid::Oid<'_>,
+    mac: oid::Oid<'_>,
+    length: usize,
+) -> Vec<u8> {
+    let algorithm = Writer::encode(|w| {
+        w.explicit(1, |w| {
+            w.sequence(|w| {
+                w.oid(oid::PASSWORD_BASED_MAC);
+                w.sequence(|w| {
+                    w.octet_string(&[7; 16]);
+                    w.sequence(|w| w.oid(owf));
+                    w.integer(iterations);
+                    w.sequence(|w| w.oid(mac));
+                });
+            });
+        });
+        w.explicit(4, |w| w.octet_string(&[1; 16]));
+        w.explicit(5, |w| w.octet_string(&[2; 16]));
+    });
+    let bits = Writer::encode(|w| w.bits(tag::BIT_STRING, &vec![0; length]));
+    message(
+        &header(&NOBODY, &NOBODY, &algorithm),
+        BodyType::PkiConf,
+        &[0x05, 0x00],
+        &element(tag::constructed(0), &bits),
+    )
+}
