@@ -12,6 +12,7 @@ use crate::failure::{Failure, FailureClass};
 use crate::host::{Event, Filter, Host, Level, StorageError};
 use crate::limits;
 use crate::machine::{give_up, handle_message, handle_trouble};
+use crate::mutation::Mutation;
 use crate::plan::Plan;
 use crate::record::{
     Confirmation, ORDER, OrderRecord, Phase, TRANSACTION, TransactionRecord, Unreadable, hex,
@@ -363,6 +364,14 @@ impl<'h> Session<'h> {
             }
             if self.not_before(plan).is_some_and(|next| now_ms < next) {
                 break;
+            }
+            if Mutation::ConfirmationResumedWithPoll.is_on()
+                && !fresh
+                && self.record.phase == Phase::Confirming
+                && self.record.polls > 0
+            {
+                self.record.pending = false;
+                self.record.cert_req_id = Some(0);
             }
             if !self.record.pending {
                 if self.record.polls >= limits.maximum_polls {

@@ -3,7 +3,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use abide_cmp::FailInfo;
 use minicbor::{Decode, Encode};
+
+use crate::mutation::Mutation;
 
 /// Who has to act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -71,6 +74,21 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Whether the CA's reason passes by itself, so that another transaction may be begun
+    /// (RFC 9483, 3.6.4). Every other refusal wants a correction first.
+    pub fn passes(&self) -> bool {
+        let passing = FailInfo::TRANSACTION_ID_IN_USE
+            .union(FailInfo::SYSTEM_UNAVAIL)
+            .union(FailInfo::SYSTEM_FAILURE);
+        let passes = passing
+            .names()
+            .any(|name| self.fail_info.iter().any(|received| received == name));
+        let mutated = Mutation::EveryRefusalPasses.is_on();
+        self.class == FailureClass::Refused
+            && (passes || mutated)
+            && !Mutation::NoRefusalPasses.is_on()
+    }
+
     pub(crate) fn new(
         class: FailureClass,
         fault: Fault,

@@ -25,6 +25,7 @@ mod failure;
 mod host;
 pub mod limits;
 mod machine;
+mod mutation;
 mod plan;
 mod record;
 mod reply;
@@ -39,4 +40,6 @@ pub use host::{
     Change, Entry, Envelope, Event, Filter, Host, KeyError, Level, NetworkError, Page, Put,
     Response, StorageError,
 };
+#[cfg(feature = "mutations")]
+pub use mutation::Mutation;
 pub use record::{Confirmation, HistoryEntry, Phase, TransactionRecord};

@@ -18,6 +18,7 @@ use crate::driver::Error;
 use crate::enrollment::{Limits, Operation};
 use crate::failure::{Failure, FailureClass, Fault};
 use crate::host::Host;
+use crate::mutation::Mutation;
 use crate::plan::Plan;
 use crate::record::{Confirmation, Phase, TransactionRecord};
 use crate::reply::{NoMessage, shown};
@@ -80,7 +81,11 @@ pub(crate) fn handle_message(
         },
         (PkiBody::Error(content), _) if content.status.status == PkiStatus::Waiting => {
             // RFC 9483, 4.4: an error with status waiting is polled for with −1.
-            record.cert_req_id.get_or_insert(-1);
+            let id = match Mutation::ErrorWaitingPolledWithZero.is_on() {
+                true => 0,
+                false => -1,
+            };
+            record.cert_req_id.get_or_insert(id);
             if !confirming {
                 record.phase = Phase::Polling;
             }
@@ -225,8 +230,10 @@ fn single_response<'m, 'r>(
     record: &TransactionRecord,
     message: &'m CertRepMessage<'r>,
 ) -> Result<&'m CertResponse<'r>, &'static str> {
-    let [response] = message.responses.as_slice() else {
-        return Err("the answer has not exactly one CertResponse (RFC 9483, 4.1.1)");
+    let response = match message.responses.as_slice() {
+        [response] => response,
+        [first, ..] if Mutation::FirstOfManyResponses.is_on() => first,
+        _ => return Err("the answer has not exactly one CertResponse (RFC 9483, 4.1.1)"),
     };
     // −1 answers a p10cr (RFC 9483, 4.1.4), but widespread CAs send 0.
     let expected: &[i64] = match (plan.enrollment.operation, record.cert_req_id) {
@@ -245,6 +252,7 @@ fn single_poll_rep<'m, 'r>(
 ) -> Result<&'m PollRep<'r>, &'static str> {
     match entries {
         [entry] if Some(entry.cert_req_id) == record.cert_req_id => Ok(entry),
+        [first, _, ..] if Mutation::FirstOfManyPollReps.is_on() => Ok(first),
         [_] => Err("the pollRep is for another certReqId (RFC 9483, 4.4)"),
         _ => Err("the pollRep has not exactly one entry (RFC 9483, 4.4)"),
     }
@@ -309,6 +317,21 @@ fn take_response(
             return Ok(handle_trouble(record, limits, trouble, now_ms));
         }
     };
+    if Mutation::UnreadableExtraCertSinks.is_on() {
+        let sunk = message
+            .extra_certs
+            .iter()
+            .any(|der| Certificate::from_der(der).is_err());
+        if sunk {
+            let failure = Failure::new(FailureClass::Malformed, Fault::Peer, "extraCerts", "");
+            let trouble = NoMessage {
+                failure,
+                retry_after_s: None,
+                not_delivered: false,
+            };
+            return Ok(handle_trouble(record, limits, trouble, now_ms));
+        }
+    }
     let evidence = evidence(message);
     let granted_implicitly = plan.enrollment.implicit_confirm && message.header.implicit_confirm();
     let status = response.status.status;
@@ -449,10 +472,13 @@ fn wait(
     let asked_ms = u64::try_from(check_after_s.unwrap_or(0))
         .unwrap_or(0)
         .saturating_mul(1000);
-    let delay = asked_ms.clamp(
-        limits.minimum_poll_interval_ms,
-        limits.maximum_poll_interval_ms,
-    );
+    let delay = match Mutation::CheckAfterUnbounded.is_on() {
+        true => asked_ms,
+        false => asked_ms.clamp(
+            limits.minimum_poll_interval_ms,
+            limits.maximum_poll_interval_ms,
+        ),
+    };
     record.pending = false;
     record.next_ms = Some(now_ms.saturating_add(delay));
     record.updated_ms = now_ms;
@@ -476,17 +502,6 @@ fn refused(
     // After a request that was sent more than once, a refusal of the repetition does not
     // tell what became of the first.
     let orphan = record.phase == Phase::Enrolling && record.deliveries > 1;
-    let passing = FailInfo::TRANSACTION_ID_IN_USE
-        .union(FailInfo::SYSTEM_UNAVAIL)
-        .union(FailInfo::SYSTEM_FAILURE);
-    let advice = if orphan {
-        "the CA may have issued a certificate that never arrived: look for the transactionID at \
-         the CA and revoke it, then enroll anew"
-    } else if fail_info.intersects(passing) {
-        "enroll anew after some time (RFC 9483, 3.6.4)"
-    } else {
-        "correct the request or ask the CA's operator, then enroll anew"
-    };
     let mut failure = Failure::new(
         FailureClass::Refused,
         Fault::Peer,
@@ -495,10 +510,18 @@ fn refused(
             record.server,
             shown(&status.summary())
         ),
-        advice,
+        "",
     );
     failure.fail_info = fail_info.names().map(String::from).collect();
     failure.orphan = orphan;
+    failure.advice = String::from(if orphan {
+        "the CA may have issued a certificate that never arrived: look for the transactionID at \
+         the CA and revoke it, then enroll anew"
+    } else if failure.passes() {
+        "enroll anew after some time (RFC 9483, 3.6.4)"
+    } else {
+        "correct the request or ask the CA's operator, then enroll anew"
+    });
     fail(record, failure, now_ms)
 }
 
@@ -511,7 +534,7 @@ fn confirmation_refused(
 ) -> TransactionRecord {
     let status = error_status(content);
     let fail_info = status.fail_info.unwrap_or_default();
-    if fail_info.intersects(FailInfo::CERT_CONFIRMED) {
+    if fail_info.intersects(FailInfo::CERT_CONFIRMED) && !Mutation::CertConfirmedIsRefusal.is_on() {
         return acknowledged(record, now_ms);
     }
     let words = shown(&status.summary());
@@ -521,6 +544,11 @@ fn confirmation_refused(
                 .reason
                 .push_str(&format!("; the CA did not take the refusal: {words}"));
             failure.orphan = true;
+            fail(record, failure, now_ms)
+        }
+        None if Mutation::RefusedConfirmationDropsChain.is_on() => {
+            record.chain.clear();
+            let failure = Failure::new(FailureClass::Refused, Fault::Peer, words, "");
             fail(record, failure, now_ms)
         }
         None => {

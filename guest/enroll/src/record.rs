@@ -218,6 +218,11 @@ impl TransactionRecord {
         })
     }
 
+    /// Reads a stored transaction.
+    pub fn read(entry: &Entry) -> Result<Self, crate::Error> {
+        Ok(Self::from_entry(entry)?)
+    }
+
     pub(crate) fn from_entry(entry: &Entry) -> Result<Self, Unreadable> {
         decode(&entry.body, entry)
     }

@@ -14,6 +14,7 @@ use crate::enrollment::Credential;
 use crate::failure::{Failure, FailureClass, Fault};
 use crate::host::{Host, HostVerifier, NetworkError, Response};
 use crate::limits;
+use crate::mutation::Mutation;
 use crate::plan::Plan;
 use crate::record::TransactionRecord;
 
@@ -113,7 +114,10 @@ pub(crate) fn message_in<'r>(
     let mut undecodable = None;
     if may_carry && is_cmp(content_type) && !response.body.is_empty() {
         match PkiMessage::from_der(&response.body) {
-            Ok(message) => return Ok(message),
+            Ok(message) if message.header.pvno != 3 || !Mutation::Pvno3Refused.is_on() => {
+                return Ok(message);
+            }
+            Ok(_) => {}
             Err(error) => undecodable = Some(error),
         }
     }
@@ -177,6 +181,12 @@ pub(crate) fn check(
     message: &PkiMessage<'_>,
     now_ms: u64,
 ) -> Result<Result<Option<Vec<u8>>, Failure>, Error> {
+    if Mutation::UnprotectedErrorBelieved.is_on()
+        && matches!(message.body, PkiBody::Error(_))
+        && message.protection.is_none()
+    {
+        return Ok(Ok(None));
+    }
     let failure = match addressed(record, message) {
         Ok(()) => match authenticated(plan, host, record, message, now_ms)? {
             Ok(signer) => return Ok(Ok(signer)),
@@ -190,6 +200,9 @@ pub(crate) fn check(
 /// Whether the message belongs to this transaction and answers its last request, or the
 /// one whose answer is delayed.
 fn addressed(record: &TransactionRecord, message: &PkiMessage<'_>) -> Result<(), Failure> {
+    if Mutation::MisaddressedErrorBelieved.is_on() && matches!(message.body, PkiBody::Error(_)) {
+        return Ok(());
+    }
     let header = &message.header;
     let fault = |what: &str, rule: &str| {
         Err(Failure::new(
