@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::shell::{root, step, target_dir};
 
@@ -26,20 +26,33 @@ pub(crate) fn build_for_host() -> Result<()> {
     Ok(())
 }
 
+/// Builds the file that the tests load in other languages.
+pub(crate) fn build_portable_gate() -> Result<()> {
+    let arguments = ["--only", "abide-gate"].map(str::to_owned);
+    if run(&arguments)? != ExitCode::SUCCESS {
+        bail!("there is no portable component to test");
+    }
+    Ok(())
+}
+
 /// Starts this program again with the encoder compiled in.
 #[cfg(not(feature = "component"))]
-pub(crate) fn run() -> Result<ExitCode> {
-    use crate::shell::{cargo, status};
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    use crate::shell::{cargo, run, status};
+    use std::process::Command;
 
     step("compiling the component's encoder; the first time takes a minute");
-    let status = status(&mut cargo([
-        "run",
-        "--package",
+    // As a part of the whole workspace, so that the tests find what it is made of compiled.
+    run(&mut cargo([
+        "build",
+        "--workspace",
+        "--bin",
         "xtask",
         "--features",
-        "component",
-        "component",
+        "xtask/component",
     ]))?;
+    let mut again = Command::new(target_dir().join("debug/xtask"));
+    let status = status(again.arg("component").args(arguments))?;
     Ok(if status.success() {
         ExitCode::SUCCESS
     } else {
@@ -47,12 +60,17 @@ pub(crate) fn run() -> Result<ExitCode> {
     })
 }
 
-/// Builds and describes all four.
+/// Builds and describes all four, or the one that is asked for.
 #[cfg(feature = "component")]
-pub(crate) fn run() -> Result<ExitCode> {
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     use anyhow::{Context, anyhow};
     use build::{Speed, World};
 
+    let only = match arguments {
+        [] => None,
+        [option, name] if option == "--only" => Some(name),
+        _ => bail!("`component` takes only `--only NAME`; see `cargo xtask help`"),
+    };
     crate::setup::for_building()?;
     let target = target_dir();
     let directory = target.join("component");
@@ -61,7 +79,11 @@ pub(crate) fn run() -> Result<ExitCode> {
     let mut descriptions = Vec::new();
     for (speed, suffix) in [(Speed::Portable, ""), (Speed::Native, "-native")] {
         for world in World::ALL {
-            let name = format!("abide-{}{suffix}.wasm", world.name());
+            let name = format!("abide-{}{suffix}", world.name());
+            if only.is_some_and(|only| *only != name) {
+                continue;
+            }
+            let name = format!("{name}.wasm");
             step(format!("building {name}"));
             let module = build::module(root(), &target, world, speed)?;
             let bytes = encode::encode(&module).map_err(|why| anyhow!("{name}: {why}"))?;
@@ -70,6 +92,9 @@ pub(crate) fn run() -> Result<ExitCode> {
                 .with_context(|| format!("cannot write {}", file.display()))?;
             descriptions.push(describe(&file.display().to_string(), &bytes)?);
         }
+    }
+    if descriptions.is_empty() {
+        bail!("no component has that name; see `cargo xtask help`");
     }
     println!("{}", descriptions.join("\n"));
     Ok(ExitCode::SUCCESS)

@@ -7,6 +7,7 @@
 mod bench;
 mod component;
 mod demo;
+mod elsewhere;
 mod fuzz;
 mod setup;
 mod shell;
@@ -21,7 +22,8 @@ cargo xtask COMMAND
 
   setup       installs what building and testing need, and only what is missing:
               Rust targets and components by rustup; as root on Debian also OpenSSL,
-              the CMP peer of the tests
+              the CMP peer of the tests; the examples' packages for Python and Node,
+              by pip and npm, below target/elsewhere/
   demo        sets up, builds abide and lets it tell its story: an enrollment at the
               built-in CA that is killed while it waits, and goes on
   test        sets up; formatting, lints, documentation, all tests
@@ -29,6 +31,7 @@ cargo xtask COMMAND
     -- ARGUMENTS      for the test runner, such as the name of a test
   component   builds both worlds, portable and native-speed, to target/component/
               and prints their sizes, imports and exports
+    --only NAME       one of them, such as abide-gate
   bench       compares with `openssl cmp` and prints the ratios; never fails on them
     --rounds N        pairs of runs in each comparison, 31 unless given
   fuzz        runs hostile inputs against the crates of the guest; needs a C++ compiler
@@ -60,7 +63,7 @@ fn run() -> Result<ExitCode> {
         "setup" => nothing_more(command, rest).and_then(|()| setup::run()),
         "demo" => demo::run(rest),
         "test" => test::run(rest),
-        "component" => nothing_more(command, rest).and_then(|()| component::run()),
+        "component" => component::run(rest),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
         "help" | "--help" | "-h" => {

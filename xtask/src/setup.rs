@@ -5,6 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
+use crate::elsewhere;
 use crate::shell::{capture, cargo, in_ci, run as run_command, step, succeeds};
 
 /// The target of the component: nothing of a platform, so nothing but the imports of its world
@@ -23,16 +24,23 @@ struct Package {
 }
 
 /// The peers of the tests.
-const PACKAGES: [Package; 1] = [Package {
-    name: "openssl",
-    sign: ("openssl", "version"),
-}];
+const PACKAGES: [Package; 2] = [
+    Package {
+        name: "openssl",
+        sign: ("openssl", "version"),
+    },
+    Package {
+        name: "python3-venv",
+        sign: ("python3", "-cimport ensurepip, venv"),
+    },
+];
 
 /// `cargo xtask setup`.
 pub(crate) fn run() -> Result<ExitCode> {
     for_building()?;
     for_linting()?;
     peers()?;
+    elsewhere::install()?;
     step("everything is there");
     Ok(ExitCode::SUCCESS)
 }
@@ -61,7 +69,7 @@ pub(crate) fn for_linting() -> Result<()> {
 /// The peers of the tests. Missing ones that cannot be installed are an error in an automatic run,
 /// else a warning: a person may want the tests that do without them.
 pub(crate) fn for_testing() -> Result<()> {
-    match peers() {
+    match peers().and_then(|()| elsewhere::install()) {
         Err(error) if !in_ci() => {
             step(format!("warning: {error:#}"));
             step("going on; the tests that need them will fail");
