@@ -92,7 +92,7 @@ pub struct CertRequest<'a> {
 }
 
 impl<'a> CertRequest<'a> {
-    fn read(fields: &mut Reader<'a>) -> Result<Self> {
+    pub(crate) fn read(fields: &mut Reader<'a>) -> Result<Self> {
         let request = Self {
             cert_req_id: fields.integer().at("certReqId")?,
             template: CertTemplate::read(fields).at("certTemplate")?,

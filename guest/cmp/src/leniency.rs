@@ -55,6 +55,17 @@ pub enum Deviation {
     ExplicitRaVerified,
 }
 
+impl Deviation {
+    /// The name of its switch, as in `wit/message.wit`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NonMinimalLength => "non-minimal-lengths",
+            Self::FractionalSeconds => "fractional-seconds",
+            Self::ExplicitRaVerified => "explicit-ra-verified",
+        }
+    }
+}
+
 /// One deviation that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toleration {

@@ -9,6 +9,7 @@
 //!
 //! * [`PkiMessage`] is where reading and writing begins.
 //! * [`protection`] makes and checks MACs and signatures.
+//! * [`rules`] judges what the grammar of a message cannot say.
 //! * [`path`] traces a certificate to a trust anchor.
 //! * [`limits`] names every bound on what a peer can send.
 #![no_std]
@@ -39,6 +40,7 @@ mod pop;
 mod popo;
 pub mod protection;
 mod revocation;
+pub mod rules;
 mod san;
 mod status;
 mod time;

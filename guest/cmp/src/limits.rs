@@ -56,3 +56,14 @@ pub const RSA_MODULUS_BITS: usize = 8192;
 /// The smallest RSA modulus that is believed, in bits. RFC 9481, 7.1 counts less than
 /// 2048 as too weak.
 pub const RSA_MODULUS_MIN_BITS: usize = 2048;
+
+/// The longest CRL that is described, in octets. Public CAs publish CRLs of several MiB.
+pub const CRL: usize = 8 << 20;
+
+/// Entries of a CRL that are described. All are read and counted; a million of them would
+/// fill the memory that a component has.
+pub const CRL_ENTRIES: usize = 256;
+
+/// Rules broken by one message that are told. A message of two thousand faulty parts is no
+/// clearer for the rest.
+pub const FINDINGS: usize = 256;

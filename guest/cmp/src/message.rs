@@ -50,7 +50,7 @@ impl<'a> PkiMessage<'a> {
     }
 
     /// Reads one message. `depth` counts the messages around it.
-    fn read(reader: &mut Reader<'a>, depth: usize) -> Result<Self> {
+    pub(crate) fn read(reader: &mut Reader<'a>, depth: usize) -> Result<Self> {
         let mut fields = reader.sequence()?;
         let raw_header = fields.element(tag::SEQUENCE, "a PKIHeader").at("header")?;
         let header = PkiHeader::read(&raw_header).at("header")?;

@@ -111,6 +111,9 @@ fail_info! {
 }
 
 impl FailInfo {
+    /// No bit.
+    pub const NONE: Self = Self(0);
+
     /// From bit numbers; one above 26 names nothing, and there is no set with it.
     pub fn from_bits(bits: impl IntoIterator<Item = u8>) -> Option<Self> {
         bits.into_iter().try_fold(Self::default(), |set, bit| {

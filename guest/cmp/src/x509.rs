@@ -213,7 +213,7 @@ impl<'a> Certificate<'a> {
         read_with(der, leniency, |reader| Self::read(reader).at("certificate"))
     }
 
-    fn read(reader: &mut Reader<'a>) -> Result<Self> {
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let whole = reader.element(tag::SEQUENCE, "a Certificate")?;
         let mut outer = whole.contents();
         let tbs = outer.element(tag::SEQUENCE, "a TBSCertificate")?;

@@ -1,24 +1,23 @@
 //! Bodies, one function for each structure.
 
-use alloc::vec::Vec;
-
+use super::Scope;
+use super::algorithm::algorithm;
+use super::cms::enveloped_data;
+use super::crl::any_crl;
+use super::crmf::{cert_id, cert_template, encrypted_key, publication_info, request};
+use super::extension::extension;
 use super::info::info;
-use super::node::{Node, hex, list, object, optional, text};
-use super::x509::{
-    algorithm, attribute, cert_id, cert_template, certificate, certification_request,
-    encrypted_key, enveloped_data, extension, general_name, public_key,
-};
-use super::{free_text, nested};
+use super::message::{free_text, nested};
+use super::node::{Node, hex, integer, list, object, optional, readable, text};
+use super::x509::{any_certificate, certification_request};
 use crate::announcement::{CaKeyUpdContent, RootCaKeyUpdateContent};
 use crate::body::PkiBody;
 use crate::cert_rep::{CertOrEncCert, CertResponse, CertifiedKeyPair};
 use crate::confirm::{CertStatus, ErrorMsgContent, PollRep};
-use crate::crmf::CertReqMsg;
 use crate::pop::Challenge;
-use crate::popo::{PopoPrivKey, ProofOfPossession};
 use crate::status::PkiStatusInfo;
 
-pub(super) fn body(body: &PkiBody<'_>) -> Node {
+pub(super) fn body(body: &PkiBody<'_>, scope: Scope) -> Node {
     let name = body.body_type().name();
     let content = match body {
         PkiBody::Ir(requests)
@@ -30,19 +29,33 @@ pub(super) fn body(body: &PkiBody<'_>) -> Node {
         | PkiBody::Cp(response)
         | PkiBody::Kup(response)
         | PkiBody::Ccp(response) => object([
-            ("caPubs", list(&response.ca_pubs, |der| certificate(der))),
-            ("response", list(&response.responses, cert_response)),
+            (
+                "caPubs",
+                list(&response.ca_pubs, |der| any_certificate(der, scope)),
+            ),
+            (
+                "response",
+                list(&response.responses, |one| cert_response(one, scope)),
+            ),
         ]),
         PkiBody::P10cr(request) => certification_request(request),
         PkiBody::Popdecc(challenges) => list(challenges, challenge),
-        PkiBody::Popdecr(numbers) => list(numbers, |number| hex(number)),
+        PkiBody::Popdecr(numbers) => list(numbers, |number| integer(number)),
         PkiBody::Krp(content) => object([
             ("status", status(&content.status)),
-            ("newSigCert", optional(content.new_sig_cert, certificate)),
-            ("caCerts", list(&content.ca_certs, |der| certificate(der))),
+            (
+                "newSigCert",
+                optional(content.new_sig_cert, |der| any_certificate(der, scope)),
+            ),
+            (
+                "caCerts",
+                list(&content.ca_certs, |der| any_certificate(der, scope)),
+            ),
             (
                 "keyPairHist",
-                list(&content.key_pair_hist, certified_key_pair),
+                list(&content.key_pair_hist, |pair| {
+                    certified_key_pair(pair, scope)
+                }),
             ),
         ]),
         PkiBody::Rr(details) => list(details, |details| {
@@ -57,19 +70,19 @@ pub(super) fn body(body: &PkiBody<'_>) -> Node {
         PkiBody::Rp(content) => object([
             ("status", list(&content.status, status)),
             ("revCerts", list(&content.rev_certs, cert_id)),
-            ("crls", list(&content.crls, |der| hex(der))),
+            ("crls", list(&content.crls, |der| any_crl(der, scope))),
         ]),
         PkiBody::Ckuann(CaKeyUpdContent::V2 {
             old_with_new,
             new_with_old,
             new_with_new,
         }) => object([
-            ("oldWithNew", certificate(old_with_new)),
-            ("newWithOld", certificate(new_with_old)),
-            ("newWithNew", certificate(new_with_new)),
+            ("oldWithNew", any_certificate(old_with_new, scope)),
+            ("newWithOld", any_certificate(new_with_old, scope)),
+            ("newWithNew", any_certificate(new_with_new, scope)),
         ]),
-        PkiBody::Ckuann(CaKeyUpdContent::V3(content)) => root_ca_key_update(content),
-        PkiBody::Cann(der) => certificate(der),
+        PkiBody::Ckuann(CaKeyUpdContent::V3(content)) => root_ca_key_update(content, scope),
+        PkiBody::Cann(der) => any_certificate(der, scope),
         PkiBody::Rann(content) => object([
             ("status", text(content.status.name())),
             ("certId", cert_id(&content.cert_id)),
@@ -80,10 +93,10 @@ pub(super) fn body(body: &PkiBody<'_>) -> Node {
             ("badSinceDate", text(content.bad_since_date.rfc3339())),
             ("crlDetails", list(&content.crl_details, extension)),
         ]),
-        PkiBody::Crlann(crls) => list(crls, |der| hex(der)),
+        PkiBody::Crlann(crls) => list(crls, |der| any_crl(der, scope)),
         PkiBody::PkiConf => Node::Absent,
-        PkiBody::Nested(messages) => list(messages, |der| nested(der)),
-        PkiBody::Genm(infos) | PkiBody::Genp(infos) => list(infos, info),
+        PkiBody::Nested(messages) => list(messages, |der| nested(der, scope)),
+        PkiBody::Genm(infos) | PkiBody::Genp(infos) => list(infos, |one| info(one, scope)),
         PkiBody::Error(content) => error(content),
         PkiBody::CertConf(statuses) => list(statuses, cert_status),
         PkiBody::PollReq(ids) => list(ids, |id| object([("certReqId", Node::Number(*id))])),
@@ -104,83 +117,38 @@ fn challenge(challenge: &Challenge<'_>) -> Node {
     ])
 }
 
-pub(super) fn root_ca_key_update(content: &RootCaKeyUpdateContent<'_>) -> Node {
+pub(super) fn root_ca_key_update(content: &RootCaKeyUpdateContent<'_>, scope: Scope) -> Node {
+    let certificate = |der: &[u8]| any_certificate(der, scope);
     object([
-        ("newWithNew", certificate(content.new_with_new)),
+        ("newWithNew", any_certificate(content.new_with_new, scope)),
         ("newWithOld", optional(content.new_with_old, certificate)),
         ("oldWithNew", optional(content.old_with_new, certificate)),
     ])
 }
 
-fn request(message: &CertReqMsg<'_>) -> Node {
-    object([
-        ("certReqId", Node::Number(message.request.cert_req_id)),
-        ("certTemplate", cert_template(&message.request.template)),
-        ("controls", list(&message.request.controls, attribute)),
-        ("popo", optional(message.popo.as_ref(), popo)),
-        ("regInfo", list(&message.reg_info, attribute)),
-    ])
-}
-
-fn popo(popo: &ProofOfPossession<'_>) -> Node {
-    let (input, algorithm_identifier, signature, key) = match popo {
-        ProofOfPossession::RaVerified => (None, None, None, None),
-        ProofOfPossession::Signature {
-            input,
-            algorithm,
-            signature,
-        } => (input.as_ref(), Some(algorithm), Some(signature), None),
-        ProofOfPossession::KeyEncipherment(key) | ProofOfPossession::KeyAgreement(key) => {
-            (None, None, None, Some(key))
-        }
-    };
-    object([
-        ("type", text(popo.name())),
-        (
-            "poposkInput",
-            optional(input, |input| {
-                object([
-                    ("sender", optional(input.sender.as_ref(), general_name)),
-                    ("publicKey", public_key(input.public_key.raw)),
-                ])
-            }),
-        ),
-        (
-            "algorithmIdentifier",
-            optional(algorithm_identifier, algorithm),
-        ),
-        ("signature", optional(signature, |signature| hex(signature))),
-        ("privateKey", optional(key, private_key)),
-    ])
-}
-
-fn private_key(key: &PopoPrivKey<'_>) -> Node {
-    let (name, value) = match key {
-        PopoPrivKey::ThisMessage(bits) => ("thisMessage", hex(bits)),
-        PopoPrivKey::EncrCert => ("encrCert", Node::Absent),
-        PopoPrivKey::ChallengeResp => ("challengeResp", Node::Absent),
-        PopoPrivKey::DhMac(bits) => ("dhMAC", hex(bits)),
-        PopoPrivKey::AgreeMac(contents) => ("agreeMAC", hex(contents)),
-        PopoPrivKey::EncryptedKey(data) => ("encryptedKey", enveloped_data(data)),
-    };
-    object([("type", text(name)), ("value", value)])
-}
-
-fn cert_response(response: &CertResponse<'_>) -> Node {
+fn cert_response(response: &CertResponse<'_>, scope: Scope) -> Node {
     object([
         ("certReqId", Node::Number(response.cert_req_id)),
         ("status", status(&response.status)),
         (
             "certifiedKeyPair",
-            optional(response.certified_key_pair.as_ref(), certified_key_pair),
+            optional(response.certified_key_pair.as_ref(), |pair| {
+                certified_key_pair(pair, scope)
+            }),
         ),
-        ("rspInfo", optional(response.rsp_info, hex)),
+        (
+            "rspInfo",
+            // Like utf8Pairs (RFC 9810, 5.3.4), so text as a rule.
+            optional(response.rsp_info, |octets| {
+                readable(octets).map_or_else(|| hex(octets), text)
+            }),
+        ),
     ])
 }
 
-fn certified_key_pair(pair: &CertifiedKeyPair<'_>) -> Node {
+fn certified_key_pair(pair: &CertifiedKeyPair<'_>, scope: Scope) -> Node {
     let (clear, encrypted) = match &pair.cert_or_enc_cert {
-        CertOrEncCert::Certificate(der) => (certificate(der), Node::Absent),
+        CertOrEncCert::Certificate(der) => (any_certificate(der, scope), Node::Absent),
         CertOrEncCert::EncryptedCert(key) => (Node::Absent, encrypted_key(key)),
     };
     object([
@@ -190,12 +158,15 @@ fn certified_key_pair(pair: &CertifiedKeyPair<'_>) -> Node {
             "privateKey",
             optional(pair.private_key.as_ref(), encrypted_key),
         ),
-        ("publicationInfo", optional(pair.publication_info, hex)),
+        (
+            "publicationInfo",
+            optional(pair.publication_info, publication_info),
+        ),
     ])
 }
 
 fn status(info: &PkiStatusInfo<'_>) -> Node {
-    let fail_info: Vec<_> = info
+    let fail_info: alloc::vec::Vec<_> = info
         .fail_info
         .into_iter()
         .flat_map(|set| set.names())
@@ -230,7 +201,7 @@ fn poll_rep(entry: &PollRep<'_>) -> Node {
 fn error(content: &ErrorMsgContent<'_>) -> Node {
     object([
         ("pKIStatusInfo", status(&content.status)),
-        ("errorCode", optional(content.error_code, hex)),
+        ("errorCode", optional(content.error_code, integer)),
         (
             "errorDetails",
             optional(content.error_details.as_ref(), free_text),

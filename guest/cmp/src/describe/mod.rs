@@ -1,102 +1,147 @@
-//! A message as JSON in the words of the RFC.
+//! Messages, certificates, requests and CRLs as JSON in the words of the RFCs.
+//!
+//! Describing shows and does not judge: what breaks the rules of its type is shown as
+//! hexadecimal, and limits that protection keeps to are no reason to hide a number.
 
+mod algorithm;
 mod body;
+mod cms;
+mod crl;
+mod crmf;
+mod detect;
+mod extension;
 mod info;
+mod message;
+mod names;
 mod node;
+mod offsets;
 mod x509;
 
 use alloc::string::String;
 
-use self::node::{Node, hex, list, object, optional, text};
-use self::x509::{algorithm, certificate, general_name, oid};
-use crate::error::Result;
-use crate::header::PkiHeader;
-use crate::leniency::Leniency;
-use crate::message::PkiMessage;
-use crate::protection::{MacAlgorithm, ProtectionKind, protection_kind};
-use crate::status::PkiFreeText;
-use crate::x509::AlgorithmIdentifier;
+use self::detect::Kind;
+use self::node::{Node, list, object, text};
+use crate::crmf::{CertReqMsg, CertTemplate};
+use crate::der::Reader;
+use crate::error::{Context, Error, Result, Rule};
+use crate::leniency::{Leniency, Tolerant, Toleration, read_with};
+use crate::limits;
+use crate::message::{PkiMessage, read_nested};
+use crate::x509::{Certificate, CertificationRequest};
 
-/// Describes one DER PKIMessage as JSON. Members keep the order of the ASN.1; octets are
-/// lowercase hexadecimal, times are RFC 3339.
-pub fn describe(der: &[u8], leniency: Leniency) -> Result<String> {
-    let message = PkiMessage::from_der_with(der, leniency)?;
-    Ok(serde_json::to_string(&pki_message(&message.value)).unwrap_or_default())
-}
-
-fn pki_message(message: &PkiMessage<'_>) -> Node {
-    let kind = match protection_kind(message) {
-        ProtectionKind::None => "none",
-        ProtectionKind::Mac => "mac",
-        ProtectionKind::Signature => "signature",
-        ProtectionKind::Unknown => "unknown",
+/// Describes one DER structure as JSON: a PKIMessage, PKIMessages, a certificate, a
+/// PKCS #10 request, a CRL, or a request in CRMF.
+///
+/// The member `type` names what it is: `PKIMessage`, `PKIMessages`, `Certificate`,
+/// `CertificationRequest`, `CertificateList`, `CertReqMessages`, `CertReqMsg`,
+/// `CertRequest` or `CertTemplate`. The outermost tags decide between them; where they do
+/// not, each type is tried in this order and the first that can be read is it. What is none
+/// of them fails as the type does that comes furthest.
+///
+/// Members keep the order of the ASN.1; octets are lowercase hexadecimal, times are
+/// RFC 3339. `tolerated` lists the deviations from DER that `leniency` accepted, `offsets`
+/// the outer fields with their place in `input`, tag and length included.
+pub fn describe(input: &[u8], leniency: Leniency) -> Result<String> {
+    let scope = Scope { depth: 0, leniency };
+    let (kind, content) = match detect::kind(input) {
+        Some(kind) => (kind, read(kind, input, scope)?),
+        None => first_that_fits(input, scope)?,
     };
+    let mut members = alloc::vec![("type", text(kind.name()))];
+    match content.value {
+        Node::Object(more) => members.extend(more),
+        other => members.push(("content", other)),
+    }
+    if !content.tolerations.is_empty() {
+        members.push(("tolerated", list(&content.tolerations, toleration)));
+    }
+    members.push(("offsets", offsets::offsets(kind, input)));
+    Ok(serde_json::to_string(&Node::Object(members)).unwrap_or_default())
+}
+
+fn toleration(toleration: &Toleration) -> Node {
     object([
-        ("header", header(&message.header)),
-        ("body", body::body(&message.body)),
-        (
-            "protection",
-            object([
-                ("kind", text(kind)),
-                ("value", optional(message.protection, hex)),
-            ]),
-        ),
-        (
-            "extraCerts",
-            list(&message.extra_certs, |der| certificate(der)),
-        ),
+        ("leniency", text(toleration.which.name())),
+        ("offset", offsets::number(toleration.offset)),
+        ("path", text(&toleration.path)),
     ])
 }
 
-/// A message inside a message. It was read with the one around it.
-fn nested(der: &[u8]) -> Node {
-    match PkiMessage::from_der(der) {
-        Ok(message) => pki_message(&message),
-        Err(_) => hex(der),
+/// Where a structure stands: how many messages there are around it, and what is accepted
+/// in them.
+#[derive(Clone, Copy)]
+struct Scope {
+    depth: usize,
+    leniency: Leniency,
+}
+
+impl Scope {
+    /// Inside one more message, if so many are described.
+    fn inside(self) -> Option<Self> {
+        (self.depth < limits::NESTING).then_some(Self {
+            depth: self.depth + 1,
+            ..self
+        })
     }
 }
 
-fn free_text(value: &PkiFreeText<'_>) -> Node {
-    list(&value.0, |line| text(line))
-}
-
-fn header(header: &PkiHeader<'_>) -> Node {
-    object([
-        ("pvno", Node::Number(header.pvno.into())),
-        ("sender", general_name(&header.sender)),
-        ("recipient", general_name(&header.recipient)),
-        (
-            "messageTime",
-            optional(header.message_time, |time| text(time.rfc3339())),
-        ),
-        (
-            "protectionAlg",
-            optional(header.protection_alg.as_ref(), protection_algorithm),
-        ),
-        ("senderKID", optional(header.sender_kid, hex)),
-        ("recipKID", optional(header.recip_kid, hex)),
-        ("transactionID", optional(header.transaction_id, hex)),
-        ("senderNonce", optional(header.sender_nonce, hex)),
-        ("recipNonce", optional(header.recip_nonce, hex)),
-        ("freeText", optional(header.free_text.as_ref(), free_text)),
-        ("generalInfo", list(&header.general_info, info::info)),
-    ])
-}
-
-fn protection_algorithm(identifier: &AlgorithmIdentifier<'_>) -> Node {
-    match MacAlgorithm::from_identifier(identifier) {
-        Ok(MacAlgorithm::PasswordBased {
-            salt,
-            owf,
-            iterations,
-            mac,
-        }) => object([
-            ("algorithm", oid(identifier.oid)),
-            ("salt", hex(salt)),
-            ("owf", oid(owf.oid())),
-            ("iterationCount", Node::Number(iterations.into())),
-            ("mac", oid(mac.hmac_oid())),
-        ]),
-        Err(_) => algorithm(identifier),
+fn first_that_fits(input: &[u8], scope: Scope) -> Result<(Kind, Tolerant<Node>)> {
+    let mut furthest: Option<Error> = None;
+    for kind in Kind::ALL {
+        match read(kind, input, scope) {
+            Ok(content) => return Ok((kind, content)),
+            Err(error) => {
+                let further = |best: &Error| error.offset() > best.offset();
+                if furthest.as_ref().is_none_or(further) {
+                    furthest = Some(error);
+                }
+            }
+        }
     }
+    Err(furthest.unwrap_or_else(|| Error::new(0, Rule::Truncated)))
+}
+
+fn read(kind: Kind, input: &[u8], scope: Scope) -> Result<Tolerant<Node>> {
+    let limit = match kind {
+        Kind::CertificateList => limits::CRL,
+        _ => limits::MESSAGE,
+    };
+    if input.len() > limit {
+        let what = "octets of the input";
+        return Err(Error::new(0, Rule::Limit { what, limit }));
+    }
+    read_with(input, scope.leniency, |reader| content(kind, reader, scope))
+}
+
+fn content(kind: Kind, reader: &mut Reader<'_>, scope: Scope) -> Result<Node> {
+    Ok(match kind {
+        Kind::PkiMessage => message::message(&PkiMessage::read(reader, 0)?, scope),
+        Kind::PkiMessages => {
+            let messages = read_nested(reader, 0).at("messages")?;
+            let messages = list(&messages, |der| message::nested(der, scope));
+            object([("messages", messages)])
+        }
+        Kind::Certificate => x509::certificate(&Certificate::read(reader).at("certificate")?),
+        Kind::CertificationRequest => {
+            let request = CertificationRequest::read(reader).at("certificationRequest")?;
+            x509::certification_request(&request)
+        }
+        Kind::CertificateList => {
+            crl::describe(&crl::CertificateList::read(reader).at("certificateList")?)
+        }
+        Kind::CertReqMessages => {
+            let requests = reader.sequence_of(CertReqMsg::read).at("certReqMessages")?;
+            object([("requests", list(&requests, crmf::request))])
+        }
+        Kind::CertReqMsg => crmf::request(&CertReqMsg::read(reader).at("certReqMsg")?),
+        Kind::CertRequest => crmf::cert_request(&crmf::read_request(reader)?),
+        Kind::CertTemplate => {
+            let template = CertTemplate::read(reader).at("certTemplate")?;
+            if template == CertTemplate::default() {
+                let rule = Rule::Content("a CertTemplate without a field");
+                return Err(Error::new(0, rule)).at("certTemplate");
+            }
+            crmf::cert_template(&template)
+        }
+    })
 }

@@ -6,6 +6,8 @@ use core::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
 
+use crate::der::{Element, Integer};
+
 /// A JSON value whose members keep their order.
 pub(super) enum Node {
     Absent,
@@ -53,10 +55,45 @@ pub(super) fn hex(octets: &[u8]) -> Node {
     Node::Text(out)
 }
 
+/// An INTEGER: a number where it fits, else its octets in two's complement.
+pub(super) fn integer(octets: &[u8]) -> Node {
+    match Integer::from_octets(octets) {
+        Some(number) if octets.len() <= 8 => Node::Number(number.saturating()),
+        _ => hex(octets),
+    }
+}
+
+/// The value of an INTEGER element, or the element as it is.
+pub(super) fn integer_element(element: &Element<'_>) -> Node {
+    match element.big_integer() {
+        Ok(octets) => integer(octets),
+        Err(_) => hex(element.raw),
+    }
+}
+
+/// Octets as text, where they are text without control characters.
+pub(super) fn readable(octets: &[u8]) -> Option<&str> {
+    let text = core::str::from_utf8(octets).ok()?;
+    let readable = !text.is_empty() && !text.chars().any(char::is_control);
+    readable.then_some(text)
+}
+
 pub(super) fn optional<T>(value: Option<T>, describe: impl FnOnce(T) -> Node) -> Node {
     value.map_or(Node::Absent, describe)
 }
 
 pub(super) fn list<T>(items: &[T], describe: impl FnMut(&T) -> Node) -> Node {
     Node::List(items.iter().map(describe).collect())
+}
+
+/// The names of the bits that are set in a named bit list.
+pub(super) fn bit_names(octets: &[u8], names: &[&str]) -> Node {
+    let bits = (0..octets.len() * 8).filter(|bit| octets[bit / 8] & (0x80 >> (bit % 8)) != 0);
+    Node::List(
+        bits.map(|bit| match names.get(bit) {
+            Some(name) => text(name),
+            None => text(alloc::format!("bit {bit}")),
+        })
+        .collect(),
+    )
 }

@@ -1,0 +1,132 @@
+//! Names of object identifiers that are only shown, never acted upon.
+
+use alloc::string::ToString;
+
+use super::node::{Node, text};
+use crate::oid::Oid;
+
+/// The name in the RFCs, else the dotted form.
+pub(super) fn oid(oid: Oid<'_>) -> Node {
+    if let Some(name) = oid.name() {
+        return text(name);
+    }
+    let dotted = oid.to_string();
+    match NAMES.iter().find(|(known, _)| *known == dotted) {
+        Some((_, name)) => text(name),
+        None => Node::Text(dotted),
+    }
+}
+
+const NAMES: &[(&str, &str)] = &[
+    // RFC 5280, 4.2: extensions of certificates and CRLs.
+    ("2.5.29.9", "id-ce-subjectDirectoryAttributes"),
+    ("2.5.29.16", "id-ce-privateKeyUsagePeriod"),
+    ("2.5.29.18", "id-ce-issuerAltName"),
+    ("2.5.29.20", "id-ce-cRLNumber"),
+    ("2.5.29.21", "id-ce-cRLReasons"),
+    ("2.5.29.23", "id-ce-holdInstructionCode"),
+    ("2.5.29.24", "id-ce-invalidityDate"),
+    ("2.5.29.27", "id-ce-deltaCRLIndicator"),
+    ("2.5.29.28", "id-ce-issuingDistributionPoint"),
+    ("2.5.29.29", "id-ce-certificateIssuer"),
+    ("2.5.29.32.0", "anyPolicy"),
+    ("2.5.29.33", "id-ce-policyMappings"),
+    ("2.5.29.36", "id-ce-policyConstraints"),
+    ("2.5.29.37.0", "anyExtendedKeyUsage"),
+    ("2.5.29.46", "id-ce-freshestCRL"),
+    ("2.5.29.54", "id-ce-inhibitAnyPolicy"),
+    ("1.3.6.1.5.5.7.1.1", "id-pe-authorityInfoAccess"),
+    ("1.3.6.1.5.5.7.1.11", "id-pe-subjectInfoAccess"),
+    ("1.3.6.1.5.5.7.1.24", "id-pe-tlsfeature"),
+    ("1.3.6.1.5.5.7.2.1", "id-qt-cps"),
+    ("1.3.6.1.5.5.7.2.2", "id-qt-unotice"),
+    ("1.3.6.1.5.5.7.48.1", "id-ad-ocsp"),
+    ("1.3.6.1.5.5.7.48.2", "id-ad-caIssuers"),
+    ("1.3.6.1.5.5.7.48.5", "id-ad-caRepository"),
+    ("1.3.6.1.5.5.7.48.1.5", "id-pkix-ocsp-nocheck"),
+    // RFC 8649.
+    ("1.3.6.1.4.1.51483.2.1", "id-ce-hashOfRootKey"),
+    // RFC 5280, 4.2.1.12, RFC 6402 and RFC 9810, 4.5: extended key usages.
+    ("1.3.6.1.5.5.7.3.1", "id-kp-serverAuth"),
+    ("1.3.6.1.5.5.7.3.2", "id-kp-clientAuth"),
+    ("1.3.6.1.5.5.7.3.3", "id-kp-codeSigning"),
+    ("1.3.6.1.5.5.7.3.4", "id-kp-emailProtection"),
+    ("1.3.6.1.5.5.7.3.8", "id-kp-timeStamping"),
+    ("1.3.6.1.5.5.7.3.9", "id-kp-OCSPSigning"),
+    ("1.3.6.1.5.5.7.3.27", "id-kp-cmcCA"),
+    ("1.3.6.1.5.5.7.3.28", "id-kp-cmcRA"),
+    ("1.3.6.1.5.5.7.3.32", "id-kp-cmKGA"),
+    // RFC 2985 and RFC 5652, 11: attributes.
+    ("1.2.840.113549.1.9.2", "unstructuredName"),
+    ("1.2.840.113549.1.9.3", "id-contentType"),
+    ("1.2.840.113549.1.9.4", "id-messageDigest"),
+    ("1.2.840.113549.1.9.7", "challengePassword"),
+    ("1.2.840.113549.1.9.8", "unstructuredAddress"),
+    // RFC 5652 and RFC 5958: content types.
+    ("1.2.840.113549.1.7.1", "id-data"),
+    ("1.2.840.113549.1.7.2", "id-signedData"),
+    ("1.2.840.113549.1.7.3", "id-envelopedData"),
+    ("2.16.840.1.101.2.1.2.78.5", "id-ct-KP-aKeyPackage"),
+    ("1.2.840.113549.1.9.16.1.21", "id-ct-encKeyWithID"),
+    ("1.2.840.113549.1.9.16.13.3", "id-ori-kem"),
+    // RFC 9481, 2 and 3.
+    ("2.16.840.1.101.3.4.2.11", "id-shake128"),
+    ("2.16.840.1.101.3.4.2.12", "id-shake256"),
+    ("1.2.840.113549.2.5", "id-md5"),
+    ("1.2.840.113549.1.1.4", "md5WithRSAEncryption"),
+    ("1.2.840.113549.1.1.8", "id-mgf1"),
+    ("1.2.840.113549.1.1.7", "id-RSAES-OAEP"),
+    ("1.2.840.113549.1.1.9", "id-pSpecified"),
+    ("1.3.6.1.5.5.7.6.30", "id-RSASSA-PSS-SHAKE128"),
+    ("1.3.6.1.5.5.7.6.31", "id-RSASSA-PSS-SHAKE256"),
+    ("1.3.6.1.5.5.7.6.32", "id-ecdsa-with-shake128"),
+    ("1.3.6.1.5.5.7.6.33", "id-ecdsa-with-shake256"),
+    ("1.2.840.10040.4.1", "id-dsa"),
+    ("1.2.840.10040.4.3", "id-dsa-with-sha1"),
+    // RFC 9481, 4 and 5: key agreement, transport, wrap and content encryption.
+    ("1.2.840.113549.1.9.16.3.5", "id-alg-ESDH"),
+    ("1.3.133.16.840.63.0.2", "dhSinglePass-stdDH-sha1kdf-scheme"),
+    ("1.3.132.1.11.0", "dhSinglePass-stdDH-sha224kdf-scheme"),
+    ("1.3.132.1.11.1", "dhSinglePass-stdDH-sha256kdf-scheme"),
+    ("1.3.132.1.11.2", "dhSinglePass-stdDH-sha384kdf-scheme"),
+    ("1.3.132.1.11.3", "dhSinglePass-stdDH-sha512kdf-scheme"),
+    ("1.3.132.1.14.1", "dhSinglePass-cofactorDH-sha256kdf-scheme"),
+    ("1.3.132.1.15.1", "mqvSinglePass-sha256kdf-scheme"),
+    ("1.3.101.110", "id-X25519"),
+    ("1.3.101.111", "id-X448"),
+    ("2.16.840.1.101.3.4.1.2", "id-aes128-CBC"),
+    ("2.16.840.1.101.3.4.1.5", "id-aes128-wrap"),
+    ("2.16.840.1.101.3.4.1.6", "id-aes128-GCM"),
+    ("2.16.840.1.101.3.4.1.9", "id-aes128-GMAC"),
+    ("2.16.840.1.101.3.4.1.22", "id-aes192-CBC"),
+    ("2.16.840.1.101.3.4.1.25", "id-aes192-wrap"),
+    ("2.16.840.1.101.3.4.1.29", "id-aes192-GMAC"),
+    ("2.16.840.1.101.3.4.1.42", "id-aes256-CBC"),
+    ("2.16.840.1.101.3.4.1.45", "id-aes256-wrap"),
+    ("2.16.840.1.101.3.4.1.46", "id-aes256-GCM"),
+    ("2.16.840.1.101.3.4.1.49", "id-aes256-GMAC"),
+    ("1.2.840.113549.3.7", "des-EDE3-CBC"),
+    ("1.2.840.113549.1.9.16.3.28", "id-alg-hkdf-with-sha256"),
+    // RFC 9481, 6.2.
+    ("2.16.840.1.101.3.4.2.19", "id-KMACWithSHAKE128"),
+    ("2.16.840.1.101.3.4.2.20", "id-KMACWithSHAKE256"),
+    // RFC 9690, RFC 9935 and RFC 9814.
+    ("1.2.840.113549.1.9.16.3.14", "id-rsa-kem-spki"),
+    ("2.16.840.1.101.3.4.4.1", "id-alg-ml-kem-512"),
+    ("2.16.840.1.101.3.4.4.2", "id-alg-ml-kem-768"),
+    ("2.16.840.1.101.3.4.4.3", "id-alg-ml-kem-1024"),
+    ("2.16.840.1.101.3.4.3.20", "id-slh-dsa-sha2-128s"),
+    ("2.16.840.1.101.3.4.3.21", "id-slh-dsa-sha2-128f"),
+    ("2.16.840.1.101.3.4.3.22", "id-slh-dsa-sha2-192s"),
+    ("2.16.840.1.101.3.4.3.23", "id-slh-dsa-sha2-192f"),
+    ("2.16.840.1.101.3.4.3.24", "id-slh-dsa-sha2-256s"),
+    ("2.16.840.1.101.3.4.3.25", "id-slh-dsa-sha2-256f"),
+    ("2.16.840.1.101.3.4.3.26", "id-slh-dsa-shake-128s"),
+    // RFC 5480, 2.1.1.1, and RFC 5639.
+    ("1.2.840.10045.3.1.1", "secp192r1"),
+    ("1.3.132.0.33", "secp224r1"),
+    ("1.3.132.0.10", "secp256k1"),
+    ("1.3.36.3.3.2.8.1.1.7", "brainpoolP256r1"),
+    ("1.3.36.3.3.2.8.1.1.11", "brainpoolP384r1"),
+    ("1.3.36.3.3.2.8.1.1.13", "brainpoolP512r1"),
+];
