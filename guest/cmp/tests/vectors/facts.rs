@@ -195,7 +195,7 @@ fn old_cert_id(control: &AttributeTypeAndValue<'_>) -> Option<String> {
     })
 }
 
-fn statuses<'b, 'a>(body: &'b PkiBody<'a>) -> Vec<PkiStatusInfo<'a>> {
+fn statuses<'a>(body: &PkiBody<'a>) -> Vec<PkiStatusInfo<'a>> {
     match body {
         PkiBody::Rp(content) => content.status.clone(),
         PkiBody::Krp(content) => vec![content.status.clone()],
