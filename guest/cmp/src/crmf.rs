@@ -8,7 +8,7 @@ use crate::error::{Context, Result, Rule};
 use crate::name::{GeneralName, Name};
 use crate::oid::Oid;
 use crate::popo::ProofOfPossession;
-use crate::x509::Extension;
+use crate::x509::{Extension, read_extension_list};
 
 /// One request for a certificate with its proof of possession (RFC 4211, 3).
 ///
@@ -169,10 +169,8 @@ impl<'a> CertTemplate<'a> {
                 }
                 9 => {
                     let extensions = fields.any()?;
-                    template.extensions = extensions
-                        .contents()
-                        .collect(Extension::read)
-                        .at("extensions")?;
+                    template.extensions =
+                        read_extension_list(&mut extensions.contents()).at("extensions")?;
                 }
                 _ => template.others.push((number, fields.any()?.raw)),
             }
@@ -231,7 +229,7 @@ pub struct AttributeTypeAndValue<'a> {
 }
 
 impl<'a> AttributeTypeAndValue<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self> {
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let mut fields = reader.sequence()?;
         let attribute = Self {
             oid: fields.oid().at("type")?,
@@ -246,11 +244,7 @@ impl<'a> AttributeTypeAndValue<'a> {
         let Some(element) = reader.optional(tag::SEQUENCE)? else {
             return Ok(Vec::new());
         };
-        let mut contents = element.contents();
-        if contents.is_empty() {
-            return contents.fault(Rule::Content("an empty SEQUENCE SIZE (1..MAX)"));
-        }
-        contents.collect(Self::read)
+        element.list(Self::read)
     }
 
     fn write_optional(writer: &mut Writer, attributes: &[Self]) {

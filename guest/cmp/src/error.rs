@@ -98,6 +98,8 @@ pub enum Rule {
     FractionalSeconds(&'static str),
     /// raVerified with an EXPLICIT tag (RFC 4211, 4).
     ExplicitRaVerified,
+    /// A SEQUENCE SIZE (1..MAX) that is empty.
+    EmptyList,
     /// A value outside the distinguished encoding of its type.
     NotDistinguished(&'static str),
     /// More or longer than this crate accepts.
@@ -120,6 +122,7 @@ impl Rule {
             Self::LengthNotMinimal => Some(Deviation::NonMinimalLength),
             Self::FractionalSeconds(_) => Some(Deviation::FractionalSeconds),
             Self::ExplicitRaVerified => Some(Deviation::ExplicitRaVerified),
+            Self::EmptyList => Some(Deviation::EmptyList),
             _ => None,
         }
     }
@@ -141,6 +144,7 @@ impl fmt::Display for Rule {
             Self::ExplicitRaVerified => {
                 f.write_str("raVerified with an EXPLICIT tag: RFC 4211 has IMPLICIT tags")
             }
+            Self::EmptyList => f.write_str("an empty SEQUENCE SIZE (1..MAX)"),
             Self::NotDistinguished(what) => write!(f, "not DER: {what}"),
             Self::Limit { what, limit } => write!(f, "{what}: more than {limit} are not accepted"),
             Self::Version(pvno) => write!(f, "pvno {pvno} is not supported (2 and 3 are)"),

@@ -24,6 +24,9 @@ pub struct Leniency {
     /// raVerified with an EXPLICIT tag, `A0 02 05 00` in place of `80 00`: the module of
     /// RFC 4211 has IMPLICIT tags.
     pub explicit_ra_verified: bool,
+    /// An optional field that is there with an empty SEQUENCE SIZE (1..MAX), such as
+    /// extraCerts without a certificate. It is taken as absent.
+    pub empty_lists: bool,
 }
 
 impl Leniency {
@@ -32,6 +35,7 @@ impl Leniency {
         non_minimal_lengths: false,
         fractional_seconds: false,
         explicit_ra_verified: false,
+        empty_lists: false,
     };
 
     /// Whether this deviation is accepted.
@@ -40,6 +44,7 @@ impl Leniency {
             Deviation::NonMinimalLength => self.non_minimal_lengths,
             Deviation::FractionalSeconds => self.fractional_seconds,
             Deviation::ExplicitRaVerified => self.explicit_ra_verified,
+            Deviation::EmptyList => self.empty_lists,
         }
     }
 }
@@ -53,6 +58,8 @@ pub enum Deviation {
     FractionalSeconds,
     /// raVerified with an EXPLICIT tag.
     ExplicitRaVerified,
+    /// An empty SEQUENCE SIZE (1..MAX) in an optional field.
+    EmptyList,
 }
 
 impl Deviation {

@@ -21,6 +21,7 @@ mod announcement;
 mod body;
 mod cert_rep;
 mod confirm;
+mod controls;
 mod crmf;
 pub mod der;
 #[cfg(feature = "describe")]
@@ -50,6 +51,7 @@ pub use announcement::{CaKeyUpdContent, KeyRecRepContent, RootCaKeyUpdateContent
 pub use body::{BodyType, PkiBody};
 pub use cert_rep::{CertOrEncCert, CertRepMessage, CertResponse, CertifiedKeyPair};
 pub use confirm::{CertStatus, ErrorMsgContent, PollRep, PollRepContent};
+pub use controls::{Control, PkiArchiveOptions, PkiPublicationInfo, PubMethod, SinglePubInfo};
 pub use crmf::{AttributeTypeAndValue, CertId, CertReqMsg, CertRequest, CertTemplate};
 #[cfg(feature = "describe")]
 pub use describe::describe;

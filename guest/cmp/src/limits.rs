@@ -27,8 +27,16 @@ pub const INTEGER: usize = 32;
 /// with some ten certificates.
 pub const ELEMENTS: usize = 256;
 
+/// Extensions of one certificate or request. Real ones have some ten; each is compared with
+/// all before it.
+pub const EXTENSIONS: usize = 64;
+
 /// Relative distinguished names in a Name.
 pub const RDNS: usize = 64;
+
+/// Attributes of one relative distinguished name: nearly always one. Two RDNs are compared
+/// attribute by attribute in any order.
+pub const RDN_ATTRIBUTES: usize = 16;
 
 /// Iterations of a password-based one-way function that are carried out. OpenSSL
 /// accepts up to 100 000; without a cap 2³¹ − 1 keep a core busy for minutes.

@@ -323,9 +323,11 @@ fn check(name: &Element<'_>) -> Result<()> {
                 limit: limits::RDNS,
             });
         }
-        while !rdn.is_empty() {
-            read_attribute(&mut rdn)?;
-        }
+        rdn.collect_up_to(
+            limits::RDN_ATTRIBUTES,
+            "attributes of an RDN",
+            read_attribute,
+        )?;
     }
     Ok(())
 }

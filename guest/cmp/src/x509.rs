@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use crate::der::{Reader, Writer, tag};
 use crate::error::{Context, Error, Result, Rule};
 use crate::leniency::{Leniency, Tolerant, read_with};
+use crate::limits;
 use crate::name::{GeneralName, Name};
 use crate::oid::{self, Oid};
 use crate::time::Time;
@@ -307,9 +308,13 @@ impl<'a> Certificate<'a> {
 
 /// Reads Extensions (RFC 5280, 4.1.2.9).
 pub(crate) fn read_extensions<'a>(reader: &mut Reader<'a>) -> Result<Vec<Extension<'a>>> {
-    let mut contents = reader.sequence()?;
+    read_extension_list(&mut reader.sequence()?)
+}
+
+/// Reads what is inside Extensions, for fields whose tag stands in place of the SEQUENCE.
+pub(crate) fn read_extension_list<'a>(contents: &mut Reader<'a>) -> Result<Vec<Extension<'a>>> {
     let start = contents.offset();
-    let extensions = contents.collect(Extension::read)?;
+    let extensions = contents.collect_up_to(limits::EXTENSIONS, "extensions", Extension::read)?;
     let repeated = extensions
         .iter()
         .enumerate()

@@ -2,8 +2,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use abide_cmp::protection::{
-    self, Anchors, MacAlgorithm, ProtectionError, ProtectionKind, SoftwareVerifier, verify_mac,
-    verify_signature,
+    self, Anchors, MacAlgorithm, ProtectionError, ProtectionKind, SoftwareVerifier, Unsupported,
+    verify_mac, verify_signature,
 };
 use abide_cmp::{
     AlgorithmIdentifier, Certificate, Deviation, Error, ErrorMsgContent, FailInfo, HeaderParts,
@@ -17,10 +17,11 @@ use crate::bindings::exports::abide::cmp::message::{
 };
 
 impl Guest for Component {
-    fn decode(message: Vec<u8>, leniency: Leniency) -> Result<Summary, DecodeError> {
-        let tolerant = read(&message, leniency)?;
+    fn decode(octets: Vec<u8>, leniency: Leniency) -> Result<Summary, DecodeError> {
+        let tolerant = read(&octets, leniency)?;
         let message = &tolerant.value;
         let header = &message.header;
+        check_limits(message, &octets)?;
         Ok(Summary {
             pvno: header.pvno,
             body: body_type(message.body.body_type()),
@@ -183,6 +184,26 @@ fn read(
     PkiMessage::from_der_with(message, switches(leniency)).map_err(decode_error)
 }
 
+/// A gateway decides on the summary alone: a message that demands more computing than is
+/// accepted must not get past it.
+fn check_limits(message: &PkiMessage<'_>, octets: &[u8]) -> Result<(), DecodeError> {
+    let Some(algorithm) = &message.header.protection_alg else {
+        return Ok(());
+    };
+    match MacAlgorithm::from_identifier(algorithm) {
+        Err(why @ Unsupported::Limit { .. }) => {
+            let at = algorithm.oid.content().as_ptr() as usize - octets.as_ptr() as usize;
+            Err(DecodeError {
+                offset: u32::try_from(at).unwrap_or(u32::MAX),
+                path: String::from("header.protectionAlg"),
+                rule: why.to_string(),
+                fail_info: FailInfo::BAD_ALG.bits().next(),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
 fn owned(octets: Option<&[u8]>) -> Option<Vec<u8>> {
     octets.map(<[u8]>::to_vec)
 }
@@ -192,6 +213,7 @@ fn switches(leniency: Leniency) -> abide_cmp::Leniency {
         non_minimal_lengths: leniency.contains(Leniency::NON_MINIMAL_LENGTHS),
         fractional_seconds: leniency.contains(Leniency::FRACTIONAL_SECONDS),
         explicit_ra_verified: leniency.contains(Leniency::EXPLICIT_RA_VERIFIED),
+        empty_lists: leniency.contains(Leniency::EMPTY_LISTS),
     }
 }
 
@@ -201,6 +223,7 @@ fn toleration(toleration: abide_cmp::Toleration) -> Toleration {
             Deviation::NonMinimalLength => Leniency::NON_MINIMAL_LENGTHS,
             Deviation::FractionalSeconds => Leniency::FRACTIONAL_SECONDS,
             Deviation::ExplicitRaVerified => Leniency::EXPLICIT_RA_VERIFIED,
+            Deviation::EmptyList => Leniency::EMPTY_LISTS,
         },
         offset: u32::try_from(toleration.offset).unwrap_or(u32::MAX),
         path: toleration.path,

@@ -36,6 +36,18 @@ impl<'a> Element<'a> {
         }
     }
 
+    /// Reads what is inside a SEQUENCE SIZE (1..MAX) with `read`.
+    pub(crate) fn list<T>(
+        &self,
+        read: impl FnMut(&mut Reader<'a>) -> Result<T>,
+    ) -> Result<alloc::vec::Vec<T>> {
+        if self.value.is_empty() {
+            // The length octet, so that no other deviation has this offset.
+            self.tolerate(self.offset + 1, Rule::EmptyList)?;
+        }
+        self.contents().collect(read)
+    }
+
     /// Where the value starts in the whole input.
     pub(crate) fn value_offset(&self) -> usize {
         self.offset + self.raw.len() - self.value.len()
@@ -273,15 +285,22 @@ impl<'a> Reader<'a> {
     /// Reads elements with `read` until the end.
     pub fn collect<T>(
         &mut self,
+        read: impl FnMut(&mut Reader<'a>) -> Result<T>,
+    ) -> Result<alloc::vec::Vec<T>> {
+        self.collect_up_to(limits::ELEMENTS, "elements", read)
+    }
+
+    /// Reads at most `limit` elements with `read` until the end.
+    pub(crate) fn collect_up_to<T>(
+        &mut self,
+        limit: usize,
+        what: &'static str,
         mut read: impl FnMut(&mut Reader<'a>) -> Result<T>,
     ) -> Result<alloc::vec::Vec<T>> {
         let mut items = alloc::vec::Vec::new();
         while !self.is_empty() {
-            if items.len() == limits::ELEMENTS {
-                return self.fault(Rule::Limit {
-                    what: "elements",
-                    limit: limits::ELEMENTS,
-                });
+            if items.len() == limit {
+                return self.fault(Rule::Limit { what, limit });
             }
             items.push(read(self)?);
         }
@@ -293,11 +312,7 @@ impl<'a> Reader<'a> {
         &mut self,
         read: impl FnMut(&mut Reader<'a>) -> Result<T>,
     ) -> Result<alloc::vec::Vec<T>> {
-        let mut contents = self.sequence()?;
-        if contents.is_empty() {
-            return contents.fault(Rule::Content("an empty SEQUENCE SIZE (1..MAX)"));
-        }
-        contents.collect(read)
+        self.element(tag::SEQUENCE, "a SEQUENCE")?.list(read)
     }
 
     /// An INTEGER that fits 64 bits.
