@@ -168,7 +168,7 @@ impl Pki {
 }
 
 /// The program `openssl`, deaf to the configuration of the machine.
-pub(crate) fn openssl() -> Command {
+pub fn openssl() -> Command {
     let mut command = Command::new("openssl");
     command.env("OPENSSL_CONF", "/dev/null");
     command

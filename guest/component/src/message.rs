@@ -5,6 +5,7 @@ use abide_cmp::protection::{
     self, Anchors, MacAlgorithm, ProtectionError, ProtectionKind, SoftwareVerifier, Unsupported,
     verify_mac, verify_signature,
 };
+use abide_cmp::rules;
 use abide_cmp::{
     AlgorithmIdentifier, Certificate, Deviation, Error, ErrorMsgContent, FailInfo, HeaderParts,
     PkiFreeText, PkiMessage, PkiStatusInfo, Time,
@@ -12,8 +13,8 @@ use abide_cmp::{
 
 use crate::Component;
 use crate::bindings::exports::abide::cmp::message::{
-    BodyType, Content, DecodeError, Guest, Header, Leniency, Options, Parts, PkiStatus, Protection,
-    Signer, Summary, Toleration, Trust, VerifyError,
+    BodyType, Content, DecodeError, Finding, Guest, Header, Leniency, Options, Parts, PkiStatus,
+    Protection, Signer, Summary, Toleration, Trust, VerifyError, Weight,
 };
 
 impl Guest for Component {
@@ -45,8 +46,14 @@ impl Guest for Component {
         })
     }
 
-    fn describe(message: Vec<u8>, leniency: Leniency) -> Result<String, DecodeError> {
-        abide_cmp::describe(&message, switches(leniency)).map_err(decode_error)
+    fn describe(input: Vec<u8>, leniency: Leniency) -> Result<String, DecodeError> {
+        abide_cmp::describe(&input, switches(leniency)).map_err(decode_error)
+    }
+
+    fn check(message: Vec<u8>, leniency: Leniency) -> Result<Vec<Finding>, DecodeError> {
+        let message = read(&message, leniency)?.value;
+        let findings = rules::check(&message, switches(leniency));
+        Ok(findings.iter().map(finding).collect())
     }
 
     fn verify(message: Vec<u8>, trust: Trust, options: Options) -> Result<Signer, VerifyError> {
@@ -227,6 +234,20 @@ fn toleration(toleration: abide_cmp::Toleration) -> Toleration {
         },
         offset: u32::try_from(toleration.offset).unwrap_or(u32::MAX),
         path: toleration.path,
+    }
+}
+
+fn finding(finding: &rules::Finding) -> Finding {
+    let rule = finding.rule;
+    Finding {
+        rule: rule.text.to_string(),
+        section: rule.section.to_string(),
+        path: finding.path.clone(),
+        weight: match rule.weight {
+            rules::Weight::Violation => Weight::Violation,
+            rules::Weight::Advice => Weight::Advice,
+        },
+        fail_info: rule.fail_info.bits().next(),
     }
 }
 

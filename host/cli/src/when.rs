@@ -5,6 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
+/// From 0000-03-01, where the calendar's arithmetic begins.
+const DAYS_TO_EPOCH: u64 = 719_468;
 
 /// Milliseconds since the Unix epoch; zero on a clock that stands before it.
 pub(crate) fn now_ms() -> u64 {
@@ -25,10 +27,19 @@ pub(crate) fn utc(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// The day of a Gregorian date from 1970 on: the reverse of [`civil`].
+fn days(year: u64, month: u64, day: u64) -> u64 {
+    let (year, shifted_month) = match month {
+        1 | 2 => (year - 1, month + 9),
+        _ => (year, month - 3),
+    };
+    let before = year * 365 + year / 4 - year / 100 + year / 400;
+    before + (153 * shifted_month + 2) / 5 + day - 1 - DAYS_TO_EPOCH
+}
+
 /// The Gregorian date of a day counted from 1970-01-01. Years are counted from
 /// March, so that the leap day is the last of its year.
 fn civil(days: u64) -> (u64, u64, u64) {
-    const DAYS_TO_EPOCH: u64 = 719_468;
     const DAYS_PER_ERA: u64 = 146_097;
     let days = days + DAYS_TO_EPOCH;
     let (era, day_of_era) = (days / DAYS_PER_ERA, days % DAYS_PER_ERA);
@@ -44,6 +55,38 @@ fn civil(days: u64) -> (u64, u64, u64) {
     };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     (year, month, day)
+}
+
+/// Milliseconds since the Unix epoch of a time as RFC 3339 has it in UTC, with or without a
+/// fraction; none for what is no such time or lies before the epoch.
+pub(crate) fn from_rfc3339(text: &str) -> Option<u64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
+    let numbers = |text: &str, separator| -> Option<[u64; 3]> {
+        let mut parts = text.split(separator).map(|part| match part.len() {
+            2 | 4 if part.bytes().all(|c| c.is_ascii_digit()) => part.parse().ok(),
+            _ => None,
+        });
+        let numbers = [parts.next()??, parts.next()??, parts.next()??];
+        parts.next().is_none().then_some(numbers)
+    };
+    let [year, month, day] = numbers(date, '-')?;
+    let [hour, minute, second] = numbers(time, ':')?;
+    let exists = (1970..=9999).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 60
+        && fraction.bytes().all(|c| c.is_ascii_digit());
+    if !exists {
+        return None;
+    }
+    let days = days(year, month, day);
+    if civil(days) != (year, month, day) {
+        return None;
+    }
+    Some((days * DAY + hour * HOUR + minute * MINUTE + second) * 1000)
 }
 
 /// How far a time is from now: `in 5 s`, `2 h 5 min ago`, `now`. What lies ahead
@@ -90,6 +133,31 @@ mod tests {
         ];
         for (seconds, text) in cases {
             assert_eq!(utc(seconds * 1000), text);
+        }
+    }
+
+    /// Expected values from `date -u -d … +%s`.
+    #[test]
+    fn times_are_read_back() {
+        let cases = [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2024-02-29T00:00:00Z", 1_709_164_800),
+            ("2024-02-17T17:12:09.589Z", 1_708_189_929),
+            ("9999-12-31T23:59:59Z", 253_402_300_799),
+        ];
+        for (text, seconds) in cases {
+            assert_eq!(from_rfc3339(text), Some(seconds * 1000), "{text}");
+        }
+        for text in [
+            "",
+            "2024-02-30T00:00:00Z",
+            "1969-12-31T23:59:59Z",
+            "2024-02-17 17:12:09Z",
+            "2024-02-17T17:12:09",
+            "2024-02-17T17:12Z",
+            "2024-02-17T17:12:09.xZ",
+        ] {
+            assert_eq!(from_rfc3339(text), None, "{text}");
         }
     }
 

@@ -12,7 +12,7 @@ use crate::pool::{Guest, Pool, World};
 use crate::wit::backoff::{Decision, Exponential, Failures, PolicyError};
 use crate::wit::gate::{Gate as Bindings, GatePre};
 use crate::wit::message::{
-    DecodeError, Leniency, Options, Parts, PkiStatus, Signer, Summary, Trust, VerifyError,
+    DecodeError, Finding, Leniency, Options, Parts, PkiStatus, Signer, Summary, Trust, VerifyError,
 };
 
 /// A decoder and verifier of messages in the sandbox. Clones share its instances.
@@ -55,13 +55,22 @@ impl Gate {
         call!(self.abide_cmp_message.call_decode(message, leniency))
     }
 
-    /// Decodes one DER PKIMessage and describes all of it as JSON.
+    /// Describes DER as JSON: a message, certificate, request or CRL.
     pub async fn describe(
+        &self,
+        input: &[u8],
+        leniency: Leniency,
+    ) -> Result<Result<String, DecodeError>, HostError> {
+        call!(self.abide_cmp_message.call_describe(input, leniency))
+    }
+
+    /// The rules that one DER PKIMessage breaks.
+    pub async fn check(
         &self,
         message: &[u8],
         leniency: Leniency,
-    ) -> Result<Result<String, DecodeError>, HostError> {
-        call!(self.abide_cmp_message.call_describe(message, leniency))
+    ) -> Result<Result<Vec<Finding>, DecodeError>, HostError> {
+        call!(self.abide_cmp_message.call_check(message, leniency))
     }
 
     /// Verifies the protection of one DER PKIMessage.

@@ -1,4 +1,4 @@
-//! One message in whatever form people have it: DER, PEM, base64 or hexadecimal.
+//! What is to be shown, in whatever form people have it: DER, PEM, base64 or hexadecimal.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,18 +8,29 @@ use base64ct::{Base64, Encoding};
 use crate::exit::Stop;
 use crate::files::{self, MAX_INPUT};
 use crate::pem;
+use crate::text::printable;
 
-/// Reads the message.
-pub(crate) fn read(file: &Path, from_stdin: bool) -> Result<Vec<u8>, Stop> {
-    let (name, input) = if from_stdin {
-        ("stdin".to_string(), read_stdin()?)
+/// One structure to be shown.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Input {
+    /// The file, and in a file of several PEM blocks the line and label of the block.
+    pub(super) name: String,
+    pub(super) der: Vec<u8>,
+}
+
+/// Whether this names the standard input.
+pub(super) fn is_stdin(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// Reads all structures of a file.
+pub(super) fn read(file: &Path) -> Result<Vec<Input>, Stop> {
+    let (name, input) = if is_stdin(file) {
+        ("the standard input".to_string(), read_stdin()?)
     } else {
-        (
-            format!("FILE {}", file.display()),
-            files::read("FILE", file)?,
-        )
+        (file.display().to_string(), files::read("FILE", file)?)
     };
-    decode(input).map_err(|what| Stop::usage(format!("{name}: {what}")))
+    decode(&name, input).map_err(|what| Stop::usage(format!("{name}: {what}")))
 }
 
 fn read_stdin() -> Result<Vec<u8>, Stop> {
@@ -41,8 +52,14 @@ fn read_stdin() -> Result<Vec<u8>, Stop> {
 }
 
 /// Undoes the text form, if it is one. What is no text form that abide knows goes
-/// to the component as it is, which says where it stops being a message.
-fn decode(input: Vec<u8>) -> Result<Vec<u8>, String> {
+/// to the component as it is, which says where it stops being what it seems.
+fn decode(name: &str, input: Vec<u8>) -> Result<Vec<Input>, String> {
+    let alone = |der| {
+        vec![Input {
+            name: name.to_string(),
+            der,
+        }]
+    };
     if pem::looks_like_pem(&input) {
         let mut blocks = pem::blocks(&input).map_err(|error| {
             format!(
@@ -50,27 +67,30 @@ fn decode(input: Vec<u8>) -> Result<Vec<u8>, String> {
                 error.line, error.rule
             )
         })?;
-        return match (blocks.pop(), blocks.len()) {
-            (Some(block), 0) => Ok(block.der),
-            (_, others) => Err(format!(
-                "holds {} PEM blocks, one is shown at a time",
-                others + 1
-            )),
-        };
+        if blocks.len() == 1 {
+            return Ok(alone(std::mem::take(&mut blocks[0].der)));
+        }
+        let inputs = blocks.into_iter().map(|block| Input {
+            name: format!("{name}, line {}, {}", block.line, printable(&block.label)),
+            der: block.der,
+        });
+        return Ok(inputs.collect());
     }
     let text: String = match std::str::from_utf8(&input) {
         Ok(text) => text.split_ascii_whitespace().collect(),
-        Err(_) => return Ok(input),
+        Err(_) => return Ok(alone(input)),
     };
     let digits = text.replace(':', "");
     let digits = digits.strip_prefix("0x").unwrap_or(&digits);
     if let Some(bytes) = from_hex(digits) {
-        return Ok(bytes);
+        return Ok(alone(bytes));
     }
-    Ok(Base64::decode_vec(&text)
-        .ok()
-        .filter(|bytes| !bytes.is_empty())
-        .unwrap_or(input))
+    Ok(alone(
+        Base64::decode_vec(&text)
+            .ok()
+            .filter(|bytes| !bytes.is_empty())
+            .unwrap_or(input),
+    ))
 }
 
 fn from_hex(digits: &str) -> Option<Vec<u8>> {
@@ -89,6 +109,12 @@ fn from_hex(digits: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
+    fn one(input: &[u8]) -> Vec<u8> {
+        let mut inputs = decode("f", input.to_vec()).unwrap();
+        assert_eq!(inputs.len(), 1);
+        inputs.remove(0).der
+    }
+
     /// RFC 4648, 10: the base64 of "foobar" is Zm9vYmFy.
     #[test]
     fn every_form_gives_the_bytes() {
@@ -99,23 +125,32 @@ mod tests {
             "0x666f 6f62 6172",
             "-----BEGIN CMP-----\nZm9vYmFy\n-----END CMP-----\n",
         ] {
-            assert_eq!(decode(text.into()).unwrap(), b"foobar", "{text}");
+            assert_eq!(one(text.as_bytes()), b"foobar", "{text}");
         }
+    }
+
+    #[test]
+    fn each_block_has_its_place() {
+        let text = "-----BEGIN A-----\nZm9v\n-----END A-----\nand\n\
+                    -----BEGIN B-----\nYmFy\n-----END B-----\n";
+        let inputs = decode("f", text.into()).unwrap();
+        let found: Vec<_> = inputs.iter().map(|i| (&i.name[..], &i.der[..])).collect();
+        assert_eq!(
+            found,
+            [("f, line 1, A", &b"foo"[..]), ("f, line 5, B", &b"bar"[..])]
+        );
     }
 
     #[test]
     fn what_is_no_text_form_passes_unchanged() {
         for input in [&b"<html>hello</html>"[..], &[0x30, 0x03, 0x02, 0x01, 0xff]] {
-            assert_eq!(decode(input.into()).unwrap(), input);
+            assert_eq!(one(input), input);
         }
     }
 
     #[test]
     fn broken_pem_is_said_to_be_broken() {
-        assert!(
-            decode(b"-----BEGIN X-----\nZm9v\n".to_vec())
-                .unwrap_err()
-                .contains("line 1")
-        );
+        let error = decode("f", b"-----BEGIN X-----\nZm9v\n".to_vec()).unwrap_err();
+        assert!(error.contains("line 1"), "{error}");
     }
 }
