@@ -54,6 +54,7 @@ fn dependencies_point_one_way() {
         ("abide-mock-ca", &["abide-cmp"]),
         ("abide", &["abide-host", "abide-mock-ca"]),
         ("abide-tests", &["abide-cmp", "abide-host", "abide-policy"]),
+        ("abide-bench", &["abide-cmp", "abide-host"]),
         ("xtask", &[]),
     ];
     let found = dependencies();

@@ -1,306 +1,61 @@
 //! `cargo xtask bench`: figures, never verdicts. A machine under load must not fail a build.
-//!
-//! Whole processes are measured, as a person or a script sees them: `abide enroll` and the client
-//! of `openssl cmp` take turns at the same OpenSSL mock server, so that what slows one down slows
-//! down the other, and the medians are compared.
 
+mod contender;
+mod files;
+mod messages;
 mod peer;
+mod processes;
 
-use std::path::Path;
-use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::setup;
-use crate::shell::{capture, cargo, run as run_command, step, target_dir};
-use peer::{MockServer, Pki};
-
-/// Pairs of runs in each comparison: odd for a median, enough to ride out a hiccup, and a few
-/// seconds in all.
-const ROUNDS: usize = 31;
+use crate::shell::{cargo, run as run_command, step};
 
 /// More would only test patience.
 const MAX_ROUNDS: usize = 10_001;
 
-/// Runs before the clock counts: files, the page cache and the compiled code are warm then.
-const WARM_UP: usize = 3;
-
-/// One comparison: the same enrollment in the words of either client.
-struct Case {
-    name: &'static str,
-    abide: &'static [&'static str],
-    openssl: &'static [&'static str],
+/// `cargo xtask bench` and `cargo xtask bench messages`.
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    match arguments.split_first() {
+        Some((what, rest)) if what == "messages" => messages::run(rounds(rest)?),
+        _ => processes::run(rounds(arguments)?),
+    }
 }
 
-/// Relative to the folder of the PKI, in which all of them run.
-const CASES: [Case; 3] = [
-    Case {
-        name: "p10cr, MAC",
-        abide: &[
-            "--cmd",
-            "p10cr",
-            "--csr",
-            "new.csr",
-            "--ref",
-            peer::REF,
-            "--secret",
-            peer::SECRET,
-        ],
-        openssl: &[
-            "-cmd",
-            "p10cr",
-            "-csr",
-            "new.csr",
-            "-ref",
-            peer::REF,
-            "-secret",
-            peer::SECRET,
-        ],
-    },
-    Case {
-        name: "ir, MAC",
-        abide: &[
-            "--cmd",
-            "ir",
-            "--newkey",
-            "new.key",
-            "--subject",
-            peer::SUBJECT,
-            "--ref",
-            peer::REF,
-            "--secret",
-            peer::SECRET,
-        ],
-        openssl: &[
-            "-cmd",
-            "ir",
-            "-newkey",
-            "new.key",
-            "-subject",
-            peer::SUBJECT,
-            "-ref",
-            peer::REF,
-            "-secret",
-            peer::SECRET,
-        ],
-    },
-    Case {
-        name: "ir, signature",
-        abide: &[
-            "--cmd",
-            "ir",
-            "--newkey",
-            "new.key",
-            "--subject",
-            peer::SUBJECT,
-            "--cert",
-            "new.crt",
-            "--key",
-            "new.key",
-        ],
-        openssl: &[
-            "-cmd",
-            "ir",
-            "-newkey",
-            "new.key",
-            "-subject",
-            peer::SUBJECT,
-            "-cert",
-            "new.crt",
-            "-key",
-            "new.key",
-        ],
-    },
-];
+/// What was asked for, if anything was.
+fn rounds(arguments: &[String]) -> Result<Option<usize>> {
+    match arguments {
+        [] => Ok(None),
+        [flag, number] if flag == "--rounds" => match number.parse() {
+            Ok(rounds) if (1..=MAX_ROUNDS).contains(&rounds) => Ok(Some(rounds)),
+            _ => bail!("--rounds {number}: give a number from 1 to {MAX_ROUNDS}"),
+        },
+        _ => bail!("`bench` takes `messages`, --rounds N and nothing else; see `cargo xtask help`"),
+    }
+}
 
-/// `cargo xtask bench`.
-pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
-    let rounds = rounds(arguments)?;
+/// Builds everything that stands on wasmtime at once: apart, each would need it with different
+/// features, and that takes minutes every time.
+fn build() -> Result<()> {
     setup::for_building()?;
-    setup::peers()?;
     step("building abide with optimisation; the first time takes minutes");
-    // Both at once: apart they would need wasmtime with different features, and twice the time.
     run_command(cargo(["build", "--release", "--workspace"]).args([
         "--bin",
         "abide",
+        "--bin",
+        "bench-native",
+        "--bin",
+        "bench-sandbox",
         "--example",
         "speed",
-    ]))?;
-
-    step("making a throw-away PKI and starting OpenSSL's mock server");
-    let folder = target_dir().join("bench");
-    let pki = Pki::make(&folder)?;
-    let server = MockServer::start(&pki)?;
-    let bench = Bench {
-        folder: &folder,
-        port: server.port(),
-    };
-
-    step("the first run of all, which compiles the component");
-    let first = time(&mut bench.abide(&CASES[0])?)?;
-    let mut lines = Vec::new();
-    for case in &CASES {
-        step(format!("{}: {rounds} pairs of runs", case.name));
-        lines.push(bench.compare(case, rounds)?);
-    }
-    drop(server);
-
-    step("instantiation and calls");
-    let speed = target_dir().join("release/examples/speed");
-    let inner = capture(&mut Command::new(speed))?;
-
-    println!(
-        "openssl cmp is {}",
-        capture(Command::new("openssl").arg("version"))?.trim()
-    );
-    println!("whole process, median (fastest) in ms of {rounds} runs each, taking turns");
-    println!(
-        "{:<16}{:>18}{:>18}{:>8}",
-        "", "abide enroll", "openssl cmp", "ratio"
-    );
-    for line in lines {
-        println!("{line}");
-    }
-    println!("first run, nothing compiled yet: {:.0} ms", millis(first));
-    print!("{inner}");
-    Ok(ExitCode::SUCCESS)
-}
-
-fn rounds(arguments: &[String]) -> Result<usize> {
-    match arguments {
-        [] => Ok(ROUNDS),
-        [flag, number] if flag == "--rounds" => match number.parse() {
-            Ok(rounds) if (1..=MAX_ROUNDS).contains(&rounds) => Ok(rounds),
-            _ => bail!("--rounds {number}: give a number from 1 to {MAX_ROUNDS}"),
-        },
-        _ => bail!("`bench` takes --rounds N and nothing else; see `cargo xtask help`"),
-    }
-}
-
-struct Bench<'a> {
-    folder: &'a Path,
-    port: u16,
-}
-
-impl Bench<'_> {
-    fn compare(&self, case: &Case, rounds: usize) -> Result<String> {
-        let (mut abide, mut openssl) = (Vec::new(), Vec::new());
-        for round in 0..WARM_UP + rounds {
-            let ours = time(&mut self.abide(case)?)?;
-            let theirs = time(&mut self.openssl(case)?)?;
-            if round >= WARM_UP {
-                abide.push(ours);
-                openssl.push(theirs);
-            }
-        }
-        let (abide, openssl) = (Summary::of(abide), Summary::of(openssl));
-        Ok(format!(
-            "{:<16}{:>18}{:>18}{:>8.2}",
-            case.name,
-            abide.to_string(),
-            openssl.to_string(),
-            abide.median.as_secs_f64() / openssl.median.as_secs_f64()
-        ))
-    }
-
-    /// A fresh store for every run: the same wish in the same store would be answered from it.
-    fn abide(&self, case: &Case) -> Result<Command> {
-        for file in ["abide.db", "abide.db-wal", "abide.db-shm", "abide.crt"] {
-            forget(&self.folder.join(file))?;
-        }
-        let mut command = Command::new(target_dir().join("release").join("abide"));
-        command
-            .current_dir(self.folder)
-            .env("ABIDE_CACHE_DIR", self.folder.join("cache"))
-            .args(["enroll", "--quiet", "--server"])
-            .arg(format!("http://127.0.0.1:{}/pkix/", self.port))
-            .args(["--recipient", peer::CA, "--trusted", "root.crt"])
-            .args(["--certout", "abide.crt", "--store", "abide.db"])
-            .args(case.abide);
-        Ok(command)
-    }
-
-    fn openssl(&self, case: &Case) -> Result<Command> {
-        forget(&self.folder.join("openssl.crt"))?;
-        let mut command = peer::openssl(self.folder);
-        command
-            .args(["cmp", "-config", "", "-batch", "-server"])
-            .arg(format!("127.0.0.1:{}", self.port))
-            .args([
-                "-path",
-                "pkix/",
-                "-recipient",
-                peer::CA,
-                "-trusted",
-                "root.crt",
-            ])
-            .args(["-certout", "openssl.crt"])
-            .args(case.openssl);
-        Ok(command)
-    }
-}
-
-/// From the start of a process to its end, which must be a success.
-fn time(command: &mut Command) -> Result<Duration> {
-    let start = Instant::now();
-    capture(command)?;
-    Ok(start.elapsed())
-}
-
-fn forget(file: &Path) -> Result<()> {
-    match std::fs::remove_file(file) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", file.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
-struct Summary {
-    median: Duration,
-    fastest: Duration,
-}
-
-impl Summary {
-    /// Of at least one time. Of an even number, the later of the two in the middle.
-    fn of(mut times: Vec<Duration>) -> Self {
-        times.sort_unstable();
-        Self {
-            median: times[times.len() / 2],
-            fastest: times[0],
-        }
-    }
-}
-
-impl std::fmt::Display for Summary {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{:.1} ({:.1})",
-            millis(self.median),
-            millis(self.fastest)
-        )
-    }
-}
-
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
+    ]))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn median_and_fastest_are_found_out_of_order() {
-        let times = [5, 1, 9, 2, 7].map(Duration::from_millis).to_vec();
-        assert_eq!(Summary::of(times).to_string(), "5.0 (1.0)");
-        assert_eq!(
-            Summary::of(vec![Duration::from_micros(1260)]).to_string(),
-            "1.3 (1.3)"
-        );
-    }
+    use super::rounds;
 
     #[test]
     fn the_number_of_rounds_is_bounded() {
@@ -308,7 +63,8 @@ mod tests {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             rounds(&words).ok()
         };
-        assert_eq!(parse(&["--rounds", "5"]), Some(5));
+        assert_eq!(parse(&[]), Some(None));
+        assert_eq!(parse(&["--rounds", "5"]), Some(Some(5)));
         for wrong in ["0", "-1", "10002", "many"] {
             assert_eq!(parse(&["--rounds", wrong]), None, "{wrong}");
         }

@@ -9,6 +9,7 @@ mod component;
 mod demo;
 mod elsewhere;
 mod fuzz;
+mod peers;
 mod setup;
 mod shell;
 mod test;
@@ -32,8 +33,12 @@ cargo xtask COMMAND
   component   builds both worlds, portable and native-speed, to target/component/
               and prints their sizes, imports and exports
     --only NAME       one of them, such as abide-gate
+  peers       builds newer releases of OpenSSL in ~/.cache/abide/peers (minutes, once)
   bench       compares with `openssl cmp` and prints the ratios; never fails on them
-    --rounds N        pairs of runs in each comparison, 31 unless given
+  bench messages
+              decodes, encodes and verifies the same messages with abide, OpenSSL (also
+              those that `peers` has built), Bouncy Castle and cmpv2
+    --rounds N        turns that each of them takes, 31 unless given; messages: 15
   fuzz        runs hostile inputs against the crates of the guest; needs a C++ compiler
     --seconds N       for each target, 3 unless given
     TARGET …          all of fuzz/fuzz_targets unless given
@@ -64,6 +69,7 @@ fn run() -> Result<ExitCode> {
         "demo" => demo::run(rest),
         "test" => test::run(rest),
         "component" => component::run(rest),
+        "peers" => nothing_more(command, rest).and_then(|()| peers::run()),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
         "help" | "--help" | "-h" => {

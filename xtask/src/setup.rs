@@ -35,6 +35,22 @@ const PACKAGES: [Package; 2] = [
     },
 ];
 
+/// What else the comparison of messages needs.
+const COMPARED: [Package; 3] = [
+    Package {
+        name: "libssl-dev",
+        sign: ("ls", "/usr/include/openssl/cmp.h"),
+    },
+    Package {
+        name: "default-jdk-headless",
+        sign: ("javac", "-version"),
+    },
+    Package {
+        name: "libbcpkix-java",
+        sign: ("ls", "/usr/share/java/bcpkix.jar"),
+    },
+];
+
 /// `cargo xtask setup`.
 pub(crate) fn run() -> Result<ExitCode> {
     for_building()?;
@@ -79,9 +95,19 @@ pub(crate) fn for_testing() -> Result<()> {
     }
 }
 
-/// The peers of the tests and of the benchmarks.
+/// The peers of the tests and of the benchmark of processes.
 pub(crate) fn peers() -> Result<()> {
-    let names = missing();
+    install(&PACKAGES)
+}
+
+/// Those of the benchmark of messages.
+pub(crate) fn for_comparing() -> Result<()> {
+    peers()?;
+    install(&COMPARED)
+}
+
+fn install(packages: &[Package]) -> Result<()> {
+    let names = missing(packages);
     if names.is_empty() {
         return Ok(());
     }
@@ -100,15 +126,15 @@ pub(crate) fn peers() -> Result<()> {
             .args(["-qq", "--yes", "--no-install-recommends", "install"])
             .args(&names),
     )?;
-    let still = missing();
+    let still = missing(packages);
     if !still.is_empty() {
         bail!("installed, but still not usable: {}", still.join(" "));
     }
     Ok(())
 }
 
-fn missing() -> Vec<&'static str> {
-    PACKAGES
+fn missing(packages: &[Package]) -> Vec<&'static str> {
+    packages
         .iter()
         .filter(|package| !package.present())
         .map(|package| package.name)

@@ -10,10 +10,10 @@ use anyhow::{Context, Result, bail};
 use crate::shell::capture;
 
 /// The CA, as both clients name it.
-pub(super) const CA: &str = "/CN=bench-ca";
+pub(super) const CA: &str = "/O=benchmarks/CN=bench-ca";
 
 /// The subject of the one certificate that the server has to give.
-pub(super) const SUBJECT: &str = "/CN=bench";
+pub(super) const SUBJECT: &str = "/O=benchmarks/CN=bench";
 
 /// The name of the shared secret.
 pub(super) const REF: &str = "bench";
@@ -37,14 +37,39 @@ subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid
 ";
 
-/// Keys and certificates in one folder: root, server, and new, the one that is given away.
+/// What the keys of a PKI are.
+#[derive(Clone, Copy)]
+pub(super) enum KeyKind {
+    P256,
+    Rsa2048,
+}
+
+/// Keys and certificates in one folder. The key of `NAME.crt` is `NAME.key`.
 pub(super) struct Pki {
     folder: PathBuf,
+    kind: KeyKind,
 }
 
 impl Pki {
-    /// Makes the folder anew.
+    /// Makes the folder anew, with a root that has issued `server` and `new`, the certificate that
+    /// is given away.
     pub(super) fn make(folder: &Path) -> Result<Self> {
+        let pki = Self::with_root(folder, KeyKind::P256)?;
+        pki.certificate("server", CA, "root", "entity")?;
+        pki.certificate("new", SUBJECT, "root", "entity")?;
+        Ok(pki)
+    }
+
+    /// The same with a CA in between, `sub`: the usual length of a path.
+    pub(super) fn with_sub(folder: &Path, kind: KeyKind) -> Result<Self> {
+        let pki = Self::with_root(folder, kind)?;
+        pki.certificate("sub", "/O=benchmarks/CN=bench-sub", "root", "ca")?;
+        pki.certificate("server", CA, "sub", "entity")?;
+        pki.certificate("new", SUBJECT, "sub", "entity")?;
+        Ok(pki)
+    }
+
+    fn with_root(folder: &Path, kind: KeyKind) -> Result<Self> {
         if folder.exists() {
             fs::remove_dir_all(folder)
                 .with_context(|| format!("cannot empty {}", folder.display()))?;
@@ -54,36 +79,41 @@ impl Pki {
         fs::write(&config, CONFIG).with_context(|| format!("cannot write {}", config.display()))?;
         let pki = Self {
             folder: folder.to_owned(),
+            kind,
         };
         pki.key("root")?;
         pki.openssl(
-            "req -new -x509 -config pki.cnf -extensions ca -key root.key -subj /CN=bench-root \
+            "req -new -x509 -config pki.cnf -extensions ca -key root.key -subj /O=benchmarks/CN=bench-root \
              -days 2 -out root.crt",
         )?;
-        pki.certificate("server", CA)?;
-        pki.certificate("new", SUBJECT)?;
         Ok(pki)
     }
 
-    fn key(&self, name: &str) -> Result<()> {
-        self.openssl(&format!(
-            "genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out {name}.key"
-        ))
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
-    fn certificate(&self, name: &str, subject: &str) -> Result<()> {
+    fn key(&self, name: &str) -> Result<()> {
+        let options = match self.kind {
+            KeyKind::P256 => "EC -pkeyopt ec_paramgen_curve:P-256",
+            KeyKind::Rsa2048 => "RSA -pkeyopt rsa_keygen_bits:2048",
+        };
+        self.openssl(&format!("genpkey -algorithm {options} -out {name}.key"))
+    }
+
+    fn certificate(&self, name: &str, subject: &str, issuer: &str, extensions: &str) -> Result<()> {
         self.key(name)?;
         self.openssl(&format!(
             "req -new -config pki.cnf -key {name}.key -subj {subject} -out {name}.csr"
         ))?;
         self.openssl(&format!(
-            "x509 -req -in {name}.csr -CA root.crt -CAkey root.key -CAcreateserial -days 1 \
-             -extfile pki.cnf -extensions entity -out {name}.crt"
+            "x509 -req -in {name}.csr -CA {issuer}.crt -CAkey {issuer}.key -CAcreateserial \
+             -days 1 -extfile pki.cnf -extensions {extensions} -out {name}.crt"
         ))
     }
 
     /// No argument has a space in it.
-    fn openssl(&self, line: &str) -> Result<()> {
+    pub(super) fn openssl(&self, line: &str) -> Result<()> {
         capture(openssl(&self.folder).args(line.split_whitespace())).map(drop)
     }
 }
@@ -102,22 +132,22 @@ pub(super) struct MockServer {
 }
 
 impl MockServer {
-    /// Waits until the server listens, at a port of its own choice.
+    /// Knows the client by a secret or by its certificate, and answers in the same way.
     pub(super) fn start(pki: &Pki) -> Result<Self> {
+        Self::with(
+            pki,
+            &format!(
+                "-srv_ref {REF} -srv_secret {SECRET} -srv_cert server.crt -srv_key server.key"
+            ),
+        )
+    }
+
+    /// Waits until the server listens, at a port of its own choice. No option has a space in it.
+    pub(super) fn with(pki: &Pki, options: &str) -> Result<Self> {
         let mut process = openssl(&pki.folder)
-            .args([
-                "cmp",
-                "-config",
-                "",
-                "-port",
-                "0",
-                "-srv_ref",
-                REF,
-                "-srv_secret",
-                SECRET,
-            ])
-            .args(["-srv_cert", "server.crt", "-srv_key", "server.key"])
+            .args(["cmp", "-config", "", "-port", "0"])
             .args(["-srv_trusted", "root.crt", "-rsp_cert", "new.crt"])
+            .args(options.split_whitespace())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -1,0 +1,64 @@
+//! abide's component in wasmtime, through the calls that any embedder of the host makes.
+
+use std::hint::black_box;
+
+use abide_host::wit::message::{Anchors, Trust};
+use abide_host::{Gate, Runtime, RuntimeConfig};
+use tokio::runtime;
+
+#[path = "../../contender.rs"]
+mod contender;
+use contender::{Contender, Fault, Measure, Message, serve};
+
+struct Sandbox {
+    tokio: runtime::Runtime,
+    gate: Gate,
+    now: i64,
+}
+
+impl Sandbox {
+    async fn decode(&self, message: &Message, count: u32) -> Result<(), Fault> {
+        for _ in 0..count {
+            let summary = self.gate.decode(black_box(&message.der)).await?;
+            black_box(summary.map_err(|e| format!("{e:?}"))?);
+        }
+        Ok(())
+    }
+
+    async fn verify(&self, message: &Message, count: u32) -> Result<(), Fault> {
+        let trust = match &message.root {
+            Some(root) => Trust::Anchors(Anchors {
+                certificates: vec![root.clone()],
+                at: self.now,
+            }),
+            None => Trust::Secret(message.secret.clone()),
+        };
+        for _ in 0..count {
+            let signer = self.gate.verify(black_box(&message.der), &trust).await?;
+            black_box(signer.map_err(|e| format!("{e:?}"))?);
+        }
+        Ok(())
+    }
+}
+
+impl Contender for Sandbox {
+    fn run(&mut self, measure: Measure, message: &Message, count: u32) -> Result<(), Fault> {
+        match measure {
+            Measure::Decode => self.tokio.block_on(self.decode(message, count)),
+            Measure::Encode => Err("its world has no such call".into()),
+            Measure::Verify => self.tokio.block_on(self.verify(message, count)),
+        }
+    }
+}
+
+fn main() -> Result<(), Fault> {
+    let tokio = runtime::Builder::new_current_thread().build()?;
+    let gate = Runtime::new(RuntimeConfig::default())?.gate();
+    tokio.block_on(gate.prepare())?;
+    let now = std::time::UNIX_EPOCH.elapsed()?.as_secs();
+    serve(&mut Sandbox {
+        tokio,
+        gate,
+        now: i64::try_from(now)?,
+    })
+}
