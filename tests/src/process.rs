@@ -49,8 +49,8 @@ impl Heard {
     }
 
     /// Waits until the words give what is looked for, or both streams are closed.
-    fn wait<T>(&self, mut look: impl FnMut(&Words) -> Option<T>) -> Option<T> {
-        let deadline = Instant::now() + PATIENCE;
+    fn wait<T>(&self, patience: Duration, mut look: impl FnMut(&Words) -> Option<T>) -> Option<T> {
+        let deadline = Instant::now() + patience;
         let mut words = self.words();
         loop {
             if let Some(found) = look(&words) {
@@ -97,7 +97,7 @@ impl Process {
     /// When the program ends or [`PATIENCE`] does before there is such a line.
     pub fn wait_for<T>(&self, what: &str, mut find: impl FnMut(&str) -> Option<T>) -> T {
         self.heard
-            .wait(|words| {
+            .wait(PATIENCE, |words| {
                 let whole = |text: &str| text[..text.rfind('\n').map_or(0, |end| end + 1)].len();
                 words.stdout[..whole(&words.stdout)]
                     .lines()
@@ -124,13 +124,24 @@ impl Process {
     /// # Panics
     ///
     /// When that takes longer than [`PATIENCE`].
-    pub fn end(mut self) -> Ended {
-        let closed = self.heard.wait(|words| (words.closed == 2).then_some(()));
+    pub fn end(self) -> Ended {
+        self.end_within(PATIENCE)
+    }
+
+    /// Waits until it ends by itself, for programs that have much to do.
+    ///
+    /// # Panics
+    ///
+    /// When that takes longer than `patience`.
+    pub fn end_within(mut self, patience: Duration) -> Ended {
+        let closed = self
+            .heard
+            .wait(patience, |words| (words.closed == 2).then_some(()));
         assert!(
             closed.is_some(),
             "{}: still running after {} s; it said:\n{}",
             self.name,
-            PATIENCE.as_secs(),
+            patience.as_secs(),
             self.said()
         );
         let status = self.child.wait().expect("a child can be waited for");

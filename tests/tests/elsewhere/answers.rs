@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use abide_host::Gate;
-use abide_host::wit::message::{Anchors, DecodeError, Signer, Summary, Trust, VerifyError};
+use abide_host::wit::message::{
+    Anchors, DecodeError, Header, Leniency, Options, Parts, PkiStatus, Signer, Summary, Toleration,
+    Trust, VerifyError,
+};
 use serde_json::{Value, json};
 
 /// Of the backoff policy: none, few, and beyond its cap. JSON in JavaScript goes to 2^53.
@@ -29,7 +32,7 @@ impl Questions {
             "messages": self.messages,
             "secret": self.secret,
             "anchors": {
-                "certificates": self.certificates.iter().map(|der| hex(der)).collect::<Vec<_>>(),
+                "certificates": list(self.certificates.clone(), |der| hex(&der).into()),
                 "at": self.at,
             },
         })
@@ -51,30 +54,65 @@ impl Questions {
             let delay = delay.expect("the default policy is valid");
             answers.push((format!("delay after {attempts:?}"), json!({ "ok": delay })));
         }
-        let trusts = [
+        let text = ["no", "nein"].map(str::to_owned);
+        let content = gate.error_content(PkiStatus::Rejection, &[7, 2], &text);
+        let content = content.await.expect("no trap");
+        answers.push(("error-content".to_owned(), hex(&content).into()));
+        for path in &self.messages {
+            let message = fs::read(path).expect("a message");
+            let answer = json!({
+                "strict": self.read(gate, &message, Leniency::empty()).await,
+                "lenient": self.read(gate, &message, Leniency::all()).await,
+                "parts": self.taken_apart(gate, &message).await,
+            });
+            answers.push((path.display().to_string(), answer));
+        }
+        answers
+    }
+
+    async fn read(&self, gate: &Gate, message: &[u8], leniency: Leniency) -> Value {
+        let decoded = gate.decode(message, leniency).await.expect("no trap");
+        let described = gate.describe(message, leniency).await.expect("no trap");
+        let mut verdicts = Vec::new();
+        for trust in [
             Trust::Secret(self.secret.clone().into_bytes()),
             Trust::Anchors(Anchors {
                 certificates: self.certificates.clone(),
                 at: self.at,
             }),
-        ];
-        for path in &self.messages {
-            let message = fs::read(path).expect("a message");
-            let mut verdicts = Vec::new();
-            for trust in &trusts {
-                let verdict = gate.verify(&message, trust).await.expect("no trap");
-                verdicts.push(outcome(verdict, signer, verify_error));
-            }
-            let decoded = gate.decode(&message).await.expect("no trap");
-            let described = gate.describe(&message).await.expect("no trap");
-            let answer = json!({
-                "decode": outcome(decoded, summary, decode_error),
-                "describe": outcome(described, Value::from, decode_error),
-                "verify": verdicts,
-            });
-            answers.push((path.display().to_string(), answer));
+        ] {
+            let verdict = gate.verify(message, &trust, Options { leniency }).await;
+            verdicts.push(outcome(verdict.expect("no trap"), signer, verify_error));
         }
-        answers
+        json!({
+            "decode": outcome(decoded, summary, decode_error),
+            "describe": outcome(described, Value::from, decode_error),
+            "verify": verdicts,
+        })
+    }
+
+    async fn taken_apart(&self, gate: &Gate, message: &[u8]) -> Value {
+        let strict = Leniency::empty();
+        let split = match gate.split(message, strict).await.expect("no trap") {
+            Ok(split) => split,
+            Err(error) => return json!({ "split": { "err": decode_error(error) } }),
+        };
+        let encoded = gate.encode(&split).await.expect("no trap");
+        let covered = gate.protected_part(message, strict).await.expect("no trap");
+        let covered = covered.expect("what can be split has this part");
+        let mac = match &split.header.protection_alg {
+            None => Value::Null,
+            Some(algorithm) => {
+                let mac = gate.mac(algorithm, self.secret.as_bytes(), &covered).await;
+                outcome(mac.expect("no trap"), |mac| hex(&mac).into(), verify_error)
+            }
+        };
+        json!({
+            "split": { "ok": parts(split) },
+            "encode": outcome(encoded, |der| hex(&der).into(), decode_error),
+            "protected-part": hex(&covered),
+            "mac": mac,
+        })
     }
 }
 
@@ -98,7 +136,6 @@ fn outcome<T, E>(
 }
 
 fn summary(summary: Summary) -> Value {
-    let octets = |field: Option<Vec<u8>>| field.map(|octets| hex(&octets));
     json!({
         "pvno": summary.pvno,
         "body": case(&summary.body),
@@ -113,6 +150,49 @@ fn summary(summary: Summary) -> Value {
         "protection-algorithm": summary.protection_algorithm,
         "extra-certs": summary.extra_certs,
         "implicit-confirm": summary.implicit_confirm,
+        "tolerated": list(summary.tolerated, toleration),
+    })
+}
+
+fn toleration(toleration: Toleration) -> Value {
+    let names = [
+        (Leniency::EXPLICIT_RA_VERIFIED, "explicit-ra-verified"),
+        (Leniency::FRACTIONAL_SECONDS, "fractional-seconds"),
+        (Leniency::NON_MINIMAL_LENGTHS, "non-minimal-lengths"),
+    ];
+    let names = names
+        .into_iter()
+        .filter(|(flag, _)| toleration.leniency.contains(*flag));
+    json!({
+        "leniency": names.map(|(_, name)| name).collect::<Vec<_>>(),
+        "offset": toleration.offset,
+        "path": toleration.path,
+    })
+}
+
+fn parts(parts: Parts) -> Value {
+    json!({
+        "header": header(parts.header),
+        "body": { "body": case(&parts.body.body), "value": hex(&parts.body.value) },
+        "protection": octets(parts.protection),
+        "extra-certs": list(parts.extra_certs, |der| hex(&der).into()),
+    })
+}
+
+fn header(header: Header) -> Value {
+    json!({
+        "pvno": header.pvno,
+        "sender": hex(&header.sender),
+        "recipient": hex(&header.recipient),
+        "message-time": header.message_time,
+        "protection-alg": octets(header.protection_alg),
+        "sender-kid": octets(header.sender_kid),
+        "recip-kid": octets(header.recip_kid),
+        "transaction-id": octets(header.transaction_id),
+        "sender-nonce": octets(header.sender_nonce),
+        "recip-nonce": octets(header.recip_nonce),
+        "free-text": header.free_text,
+        "general-info": list(header.general_info, |der| hex(&der).into()),
     })
 }
 
@@ -128,7 +208,7 @@ fn decode_error(error: DecodeError) -> Value {
 fn signer(signer: Signer) -> Value {
     json!({
         "name": signer.name,
-        "certificate": signer.certificate.map(|der| hex(&der)),
+        "certificate": octets(signer.certificate),
     })
 }
 
@@ -141,6 +221,14 @@ fn verify_error(error: VerifyError) -> Value {
         VerifyError::BadProtection(why) => json!({ "bad-protection": why }),
         VerifyError::Untrusted(why) => json!({ "untrusted": why }),
     }
+}
+
+fn list<T>(values: Vec<T>, value: impl Fn(T) -> Value) -> Value {
+    values.into_iter().map(value).collect()
+}
+
+fn octets(field: Option<Vec<u8>>) -> Value {
+    field.map(|octets| hex(&octets)).into()
 }
 
 fn hex(octets: &[u8]) -> String {

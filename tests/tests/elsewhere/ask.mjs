@@ -8,6 +8,8 @@ const [module, file] = process.argv.slice(2);
 const { backoff, message } = await import(pathToFileURL(module));
 const questions = JSON.parse(readFileSync(file));
 
+const kebab = (name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
 /** A value with the names of WIT in place of those of JavaScript. */
 function plain(value) {
   if (value === undefined) return null;
@@ -16,8 +18,15 @@ function plain(value) {
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== "object") return value;
   if ("tag" in value) return { [value.tag]: plain(value.val) };
-  const kebab = (name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  return Object.fromEntries(Object.entries(value).map(([name, v]) => [kebab(name), plain(v)]));
+  const fields = Object.entries(value).map(([name, field]) => [
+    kebab(name),
+    name === "leniency" ? flags(field) : plain(field),
+  ]);
+  return Object.fromEntries(fields);
+}
+
+function flags(value) {
+  return Object.keys(value).filter((name) => value[name]).map(kebab).sort();
 }
 
 function ask(call) {
@@ -29,6 +38,28 @@ function ask(call) {
   }
 }
 
+function read(input, trusts, leniency) {
+  return {
+    decode: ask(() => message.decode(input, leniency)),
+    describe: ask(() => message.describe(input, leniency)),
+    verify: trusts.map((trust) => ask(() => message.verify(input, trust, { leniency }))),
+  };
+}
+
+function takenApart(input, secret) {
+  const split = ask(() => message.split(input, {}));
+  if (split.err) return { split };
+  const parts = message.split(input, {});
+  const covered = message.protectedPart(input, {});
+  const algorithm = parts.header.protectionAlg;
+  return {
+    split,
+    encode: ask(() => message.encode(parts)),
+    "protected-part": plain(covered),
+    mac: algorithm ? ask(() => message.mac(algorithm, secret, covered)) : null,
+  };
+}
+
 const octets = (hex) => new Uint8Array(Buffer.from(hex, "hex"));
 const policy = backoff.defaultPolicy();
 const answers = [plain(policy)];
@@ -36,17 +67,21 @@ for (const attempts of questions.attempts) {
   const n = attempts === null ? undefined : BigInt(attempts);
   answers.push(ask(() => backoff.delay(policy, n)));
 }
+const failInfo = new Uint8Array([7, 2]);
+answers.push(plain(message.errorContent("rejection", failInfo, ["no", "nein"])));
+const secret = new TextEncoder().encode(questions.secret);
 const { certificates, at } = questions.anchors;
 const trusts = [
-  { tag: "secret", val: new TextEncoder().encode(questions.secret) },
+  { tag: "secret", val: secret },
   { tag: "anchors", val: { certificates: certificates.map(octets), at: BigInt(at) } },
 ];
-for (const file of questions.messages) {
-  const input = new Uint8Array(readFileSync(file));
+const everything = { nonMinimalLengths: true, fractionalSeconds: true, explicitRaVerified: true };
+for (const name of questions.messages) {
+  const input = new Uint8Array(readFileSync(name));
   answers.push({
-    decode: ask(() => message.decode(input)),
-    describe: ask(() => message.describe(input)),
-    verify: trusts.map((trust) => ask(() => message.verify(input, trust))),
+    strict: read(input, trusts, {}),
+    lenient: read(input, trusts, everything),
+    parts: takenApart(input, secret),
   });
 }
 for (const answer of answers) console.log(JSON.stringify(answer));

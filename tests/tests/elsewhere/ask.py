@@ -10,6 +10,12 @@ from inspect_message import Gate, Refused, plain
 from wasmtime.component import Record
 
 
+def record(**fields):
+    made = Record()
+    vars(made).update(fields)
+    return made
+
+
 def ask(gate, name, *arguments):
     try:
         return {"ok": gate(name, *arguments)}
@@ -17,20 +23,39 @@ def ask(gate, name, *arguments):
         return {"err": refused.args[0]}
 
 
-def anchors(given):
-    record = Record()
-    record.certificates = [bytes.fromhex(certificate) for certificate in given["certificates"]]
-    record.at = given["at"]
-    return record
+def read(gate, message, trusts, leniency):
+    options = record(leniency=leniency)
+    return {
+        "decode": ask(gate, "decode", message, leniency),
+        "describe": ask(gate, "describe", message, leniency),
+        "verify": [ask(gate, "verify", message, trust, options) for trust in trusts],
+    }
 
 
-def about_message(gate, file, trusts):
+def taken_apart(gate, message, secret):
+    split = ask(gate, "split", message, set())
+    if "err" in split:
+        return {"split": split}
+    parts = split["ok"]
+    covered = gate("protected-part", message, set())
+    algorithm = getattr(parts.header, "protection-alg")
+    return {
+        "split": split,
+        "encode": ask(gate, "encode", parts),
+        "protected-part": covered,
+        "mac": algorithm and ask(gate, "mac", algorithm, secret, covered),
+    }
+
+
+def about_message(gate, file, secret, anchors):
     with open(file, "rb") as opened:
         message = opened.read()
+    trusts = [secret, anchors]
+    everything = {"non-minimal-lengths", "fractional-seconds", "explicit-ra-verified"}
     return {
-        "decode": ask(gate, "decode", message),
-        "describe": ask(gate, "describe", message),
-        "verify": [ask(gate, "verify", message, trust) for trust in trusts],
+        "strict": read(gate, message, trusts, set()),
+        "lenient": read(gate, message, trusts, everything),
+        "parts": taken_apart(gate, message, secret),
     }
 
 
@@ -41,9 +66,13 @@ def main(component, questions):
     policy = backoff("default-policy")
     answers = [policy] + [ask(backoff, "delay", policy, n) for n in questions["attempts"]]
     gate = Gate(component)
-    trusts = [questions["secret"].encode(), anchors(questions["anchors"])]
+    answers.append(gate("error-content", "rejection", b"\x07\x02", ["no", "nein"]))
+    secret = questions["secret"].encode()
+    given = questions["anchors"]
+    certificates = [bytes.fromhex(certificate) for certificate in given["certificates"]]
+    anchors = record(certificates=certificates, at=given["at"])
     for file in questions["messages"]:
-        answers.append(about_message(gate, file, trusts))
+        answers.append(about_message(gate, file, secret, anchors))
     for answer in answers:
         print(json.dumps(answer, default=plain))
 
