@@ -69,6 +69,7 @@ impl Deviation {
             Self::NonMinimalLength => "non-minimal-lengths",
             Self::FractionalSeconds => "fractional-seconds",
             Self::ExplicitRaVerified => "explicit-ra-verified",
+            Self::EmptyList => "empty-lists",
         }
     }
 }
