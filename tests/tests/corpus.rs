@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use abide_cmp::der::Writer;
-use abide_cmp::protection::{self, Anchors, ProtectionError, ProtectionKind, SoftwareVerifier};
+use abide_cmp::protection::{
+    self, Anchors, Policy, ProtectionError, ProtectionKind, SoftwareVerifier,
+};
 use abide_cmp::{
     Certificate, CertificationRequest, Draft, Leniency, Parts, PkiMessage, Rule, Time,
 };
@@ -265,7 +267,7 @@ fn macs_fit_the_secret_and_no_other() {
                 continue;
             }
             let check = |secret: &[u8]| {
-                protection::verify_mac(&message, |mac, data| {
+                protection::verify_mac(&message, Policy::default(), |mac, data| {
                     Ok::<_, ProtectionError>(mac.compute(secret, data))
                 })
             };
@@ -304,11 +306,7 @@ fn signatures_are_traced_to_the_root() {
                 continue;
             }
             let now = Time::from_unix(a_day_later);
-            let anchors = Anchors {
-                trusted: &trusted,
-                untrusted: &[],
-                now,
-            };
+            let anchors = Anchors::new(&trusted, now);
             match protection::verify_signature(&message, anchors, &SoftwareVerifier) {
                 Ok(_) => checked += 1,
                 // Its client had only another root, so that it sent no chain.

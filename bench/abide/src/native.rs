@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use abide_cmp::protection::{
-    Anchors, ProtectionError, SoftwareVerifier, verify_mac, verify_signature,
+    Anchors, Policy, ProtectionError, SoftwareVerifier, verify_mac, verify_signature,
 };
 use abide_cmp::{Certificate, Draft, PkiMessage, Time};
 
@@ -21,15 +21,11 @@ impl Native {
         match &message.root {
             Some(root) => {
                 let trusted = [Certificate::from_der(root).map_err(|e| e.to_string())?];
-                let anchors = Anchors {
-                    trusted: &trusted,
-                    untrusted: &[],
-                    now: self.now,
-                };
+                let anchors = Anchors::new(&trusted, self.now);
                 let signer = verify_signature(&decoded, anchors, &SoftwareVerifier);
                 black_box(signer.map_err(|e| e.to_string())?);
             }
-            None => verify_mac(&decoded, |mac, data| {
+            None => verify_mac(&decoded, Policy::default(), |mac, data| {
                 Ok::<_, ProtectionError>(mac.compute(&message.secret, data))
             })
             .map_err(|e| e.to_string())?,

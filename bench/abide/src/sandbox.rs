@@ -29,7 +29,9 @@ impl Sandbox {
         let trust = match &message.root {
             Some(root) => Trust::Anchors(Anchors {
                 certificates: vec![root.clone()],
+                untrusted: Vec::new(),
                 at: self.now,
+                role: None,
             }),
             None => Trust::Secret(message.secret.clone()),
         };

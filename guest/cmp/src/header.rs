@@ -15,6 +15,10 @@ use crate::x509::AlgorithmIdentifier;
 /// needed (RFC 9810, 7).
 pub const PVNO_2: u8 = 2;
 
+/// `cmp2021`, for messages with EnvelopedData, hashAlg or what else is newer than RFC 4210
+/// (RFC 9810, 7).
+pub const PVNO_3: u8 = 3;
+
 /// Who speaks to whom in which transaction (RFC 9810, 5.1.1).
 ///
 /// ```text

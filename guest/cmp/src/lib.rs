@@ -58,7 +58,7 @@ pub use describe::describe;
 pub use encrypted::{EncryptedKey, EncryptedValue, EnvelopedData, RecipientKind};
 pub use error::{Context, Error, Result, Rule};
 pub use general_info::{CrlSource, CrlStatus, InfoTypeAndValue, InfoValue};
-pub use header::{PVNO_2, PkiHeader};
+pub use header::{PVNO_2, PVNO_3, PkiHeader};
 pub use leniency::{Deviation, Leniency, Tolerant, Toleration};
 pub use message::{Draft, PkiMessage};
 pub use name::{GeneralName, Name, NameError};
@@ -69,4 +69,6 @@ pub use revocation::{RevAnnContent, RevDetails, RevRepContent};
 pub use san::{SubjectAltName, SubjectAltNameError};
 pub use status::{FailInfo, PkiFreeText, PkiStatus, PkiStatusInfo};
 pub use time::Time;
-pub use x509::{AlgorithmIdentifier, Certificate, CertificationRequest, Extension, PublicKeyInfo};
+pub use x509::{
+    AlgorithmIdentifier, Certificate, CertificationRequest, Extension, PublicKeyInfo, Role,
+};

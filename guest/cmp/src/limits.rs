@@ -45,8 +45,28 @@ pub const ITERATIONS: u32 = 100_000;
 /// Fewest iterations that are accepted: RFC 9810, 5.1.3.1 demands at least 100.
 pub const MIN_ITERATIONS: u32 = 100;
 
+/// Applications of PBKDF2's pseudorandom function that are carried out: iterations times
+/// the blocks of the key. It costs two hashes, so that the bound is twice that of
+/// [`ITERATIONS`] in time. RFC 9579 and its implementations use 2048 to 10 000.
+pub const PBKDF2_APPLICATIONS: u32 = 100_000;
+
 /// The longest salt of a MAC, in octets.
 pub const SALT: usize = 128;
+
+/// The shortest MAC key that a peer may choose, in octets: RFC 9579, 5 demands 20. With
+/// a key of one octet, anybody could forge a message by trying all 256.
+pub const MAC_KEY_MIN: usize = 20;
+
+/// The longest MAC key that is derived, in octets: a block of SHA-512, which is the
+/// longest that HMAC uses as it is.
+pub const MAC_KEY: usize = 128;
+
+/// The longest kemContext, in octets. It is for the parameters of a KEM, of which none
+/// has any today.
+pub const KEM_CONTEXT: usize = 1024;
+
+/// The longest salt of RSASSA-PSS, in octets. No key that is used has room for more.
+pub const PSS_SALT: usize = RSA_MODULUS_BITS / 8;
 
 /// Certificates that are considered while a path is built.
 pub const PATH_CANDIDATES: usize = 64;

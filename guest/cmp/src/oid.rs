@@ -125,9 +125,29 @@ oids! {
     HMAC_SHA256 = [1, 2, 840, 113549, 2, 9], "id-hmacWithSHA256";
     HMAC_SHA384 = [1, 2, 840, 113549, 2, 10], "id-hmacWithSHA384";
     HMAC_SHA512 = [1, 2, 840, 113549, 2, 11], "id-hmacWithSHA512";
+    AES128_GMAC = [2, 16, 840, 1, 101, 3, 4, 1, 9], "id-aes128-GMAC";
+    AES192_GMAC = [2, 16, 840, 1, 101, 3, 4, 1, 29], "id-aes192-GMAC";
+    AES256_GMAC = [2, 16, 840, 1, 101, 3, 4, 1, 49], "id-aes256-GMAC";
+    KMAC128 = [2, 16, 840, 1, 101, 3, 4, 2, 19], "id-KMAC128";
+    KMAC256 = [2, 16, 840, 1, 101, 3, 4, 2, 20], "id-KMAC256";
+    // Key derivation, RFC 8619 and RFC 9690.
+    HKDF_SHA256 = [1, 2, 840, 113549, 1, 9, 16, 3, 28], "id-alg-hkdf-with-sha256";
+    HKDF_SHA384 = [1, 2, 840, 113549, 1, 9, 16, 3, 29], "id-alg-hkdf-with-sha384";
+    HKDF_SHA512 = [1, 2, 840, 113549, 1, 9, 16, 3, 30], "id-alg-hkdf-with-sha512";
+    KDF3 = [1, 3, 133, 16, 840, 9, 44, 1, 2], "id-kdf-kdf3";
+    // Key encapsulation, RFC 9935 and RFC 9690.
+    ML_KEM_512 = [2, 16, 840, 1, 101, 3, 4, 4, 1], "id-alg-ml-kem-512";
+    ML_KEM_768 = [2, 16, 840, 1, 101, 3, 4, 4, 2], "id-alg-ml-kem-768";
+    ML_KEM_1024 = [2, 16, 840, 1, 101, 3, 4, 4, 3], "id-alg-ml-kem-1024";
+    RSA_KEM = [1, 2, 840, 113549, 1, 9, 16, 3, 14], "id-rsa-kem";
     // Signatures, RFC 9481, 3, and RFC 9881.
     RSA_ENCRYPTION = [1, 2, 840, 113549, 1, 1, 1], "rsaEncryption";
     RSA_PSS = [1, 2, 840, 113549, 1, 1, 10], "id-RSASSA-PSS";
+    MGF1 = [1, 2, 840, 113549, 1, 1, 8], "id-mgf1";
+    RSA_PSS_SHAKE128 = [1, 3, 6, 1, 5, 5, 7, 6, 30], "id-RSASSA-PSS-SHAKE128";
+    RSA_PSS_SHAKE256 = [1, 3, 6, 1, 5, 5, 7, 6, 31], "id-RSASSA-PSS-SHAKE256";
+    ECDSA_SHAKE128 = [1, 3, 6, 1, 5, 5, 7, 6, 32], "id-ecdsa-with-shake128";
+    ECDSA_SHAKE256 = [1, 3, 6, 1, 5, 5, 7, 6, 33], "id-ecdsa-with-shake256";
     RSA_SHA1 = [1, 2, 840, 113549, 1, 1, 5], "sha1WithRSAEncryption";
     RSA_SHA224 = [1, 2, 840, 113549, 1, 1, 14], "sha224WithRSAEncryption";
     RSA_SHA256 = [1, 2, 840, 113549, 1, 1, 11], "sha256WithRSAEncryption";
@@ -158,6 +178,10 @@ oids! {
     CERTIFICATE_POLICIES = [2, 5, 29, 32], "id-ce-certificatePolicies";
     AUTHORITY_KEY_IDENTIFIER = [2, 5, 29, 35], "id-ce-authorityKeyIdentifier";
     EXTENDED_KEY_USAGE = [2, 5, 29, 37], "id-ce-extKeyUsage";
+    // Purposes of keys, RFC 6402, 2.10, and RFC 9810, 4.5.
+    KP_CMC_CA = [1, 3, 6, 1, 5, 5, 7, 3, 27], "id-kp-cmcCA";
+    KP_CMC_RA = [1, 3, 6, 1, 5, 5, 7, 3, 28], "id-kp-cmcRA";
+    KP_CM_KGA = [1, 3, 6, 1, 5, 5, 7, 3, 32], "id-kp-cmKGA";
     // Information types, RFC 9810, 5.3.19.
     IT_CA_PROT_ENC_CERT = [1, 3, 6, 1, 5, 5, 7, 4, 1], "id-it-caProtEncCert";
     IT_SIGN_KEY_PAIR_TYPES = [1, 3, 6, 1, 5, 5, 7, 4, 2], "id-it-signKeyPairTypes";

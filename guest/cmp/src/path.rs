@@ -8,7 +8,7 @@ use crate::der::{Reader, tag};
 use crate::limits;
 use crate::name::{GeneralName, Name};
 use crate::oid;
-use crate::protection::{SignatureAlgorithm, SignatureVerifier, Verdict};
+use crate::protection::{Policy, SignatureAlgorithm, SignatureVerifier, Unsupported, Verdict};
 use crate::time::Time;
 use crate::x509::{Certificate, general_names};
 
@@ -39,6 +39,13 @@ pub enum PathError {
         /// The rule.
         rule: &'static str,
     },
+    /// The signature of a certificate cannot be checked.
+    Unsupported {
+        /// Whose certificate it is.
+        subject: alloc::string::String,
+        /// What about it is not accepted.
+        why: Unsupported,
+    },
     /// The search went beyond a bound of [`crate::limits`].
     TooMuch(&'static str),
 }
@@ -51,11 +58,18 @@ impl PathError {
         }
     }
 
+    fn unsupported(certificate: &Certificate<'_>, why: Unsupported) -> Self {
+        Self::Unsupported {
+            subject: alloc::format!("{}", certificate.subject),
+            why,
+        }
+    }
+
     /// A higher rank says more about what went wrong.
     fn rank(&self) -> u8 {
         match self {
             Self::NoAnchors | Self::NoIssuer { .. } => 0,
-            Self::Rule { .. } => 1,
+            Self::Rule { .. } | Self::Unsupported { .. } => 1,
             Self::Validity { .. } => 2,
             Self::TooMuch(_) => 3,
         }
@@ -72,6 +86,9 @@ impl fmt::Display for PathError {
             ),
             Self::Validity { subject, span } => write!(f, "the certificate of '{subject}' {span}"),
             Self::Rule { subject, rule } => write!(f, "the certificate of '{subject}': {rule}"),
+            Self::Unsupported { subject, why } => {
+                write!(f, "the signature of the certificate of '{subject}': {why}")
+            }
             Self::TooMuch(what) => write!(f, "too many {what} on the way to a trust anchor"),
         }
     }
@@ -90,6 +107,7 @@ pub fn build<'a>(
     candidates: &[Certificate<'a>],
     anchors: &[Certificate<'a>],
     now: Time,
+    policy: Policy,
     verifier: &dyn SignatureVerifier,
 ) -> Result<Vec<Certificate<'a>>, PathError> {
     if anchors.is_empty() {
@@ -103,6 +121,7 @@ pub fn build<'a>(
         candidates,
         anchors,
         now,
+        policy,
         verifier,
         signatures: 0,
         path: alloc::vec![leaf.clone()],
@@ -118,6 +137,7 @@ struct Search<'s, 'a> {
     candidates: &'s [Certificate<'a>],
     anchors: &'s [Certificate<'a>],
     now: Time,
+    policy: Policy,
     verifier: &'s dyn SignatureVerifier,
     signatures: usize,
     path: Vec<Certificate<'a>>,
@@ -171,19 +191,23 @@ impl<'a> Search<'_, 'a> {
         if self.signatures > limits::PATH_SIGNATURES {
             return Err(PathError::TooMuch("signatures"));
         }
-        let algorithm = SignatureAlgorithm::from_identifier(&last.signature_algorithm)
-            .map_err(|_| PathError::rule(last, "its signature algorithm is not accepted"))?;
-        let rule =
-            match self
-                .verifier
-                .verify(algorithm, &issuer.public_key, last.tbs, last.signature)
-            {
-                Verdict::Valid => None,
-                Verdict::Invalid => Some("its signature does not fit its issuer's key"),
-                Verdict::Unsupported => Some("its issuer's kind of key is not supported"),
-            };
-        if let Some(rule) = rule {
-            return Err(PathError::rule(last, rule));
+        let algorithm = SignatureAlgorithm::from_identifier(&last.signature_algorithm, self.policy)
+            .map_err(|why| PathError::unsupported(last, why))?;
+        match self
+            .verifier
+            .verify(algorithm, &issuer.public_key, last.tbs, last.signature)
+        {
+            Verdict::Valid => {}
+            Verdict::Invalid => {
+                return Err(PathError::rule(
+                    last,
+                    "its signature does not fit its issuer's key",
+                ));
+            }
+            Verdict::Unsupported => {
+                let why = Unsupported::key(&issuer.public_key);
+                return Err(PathError::unsupported(last, why));
+            }
         }
         self.path.push(issuer.clone());
         if is_anchor {

@@ -2,6 +2,7 @@
 //! place.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::der::{Reader, Writer, tag};
 use crate::error::{Context, Error, Result, Rule};
@@ -300,9 +301,73 @@ impl<'a> Certificate<'a> {
             .map(|octets| octets.value)
     }
 
+    /// What the certificate authorises its holder to be in CMP: the purposes of
+    /// extKeyUsage that say so (RFC 9810, 4.5). One that cannot be read authorises nothing.
+    pub fn roles(&self) -> Vec<Role> {
+        let Some(extension) = self.extension(oid::EXTENDED_KEY_USAGE) else {
+            return Vec::new();
+        };
+        let mut reader = Reader::new(extension.value);
+        let purposes = reader
+            .sequence()
+            .and_then(|mut purposes| purposes.collect(Reader::oid));
+        let purposes = match (purposes, reader.finish()) {
+            (Ok(purposes), Ok(())) => purposes,
+            _ => return Vec::new(),
+        };
+        Role::ALL
+            .into_iter()
+            .filter(|role| purposes.contains(&role.oid()))
+            .collect()
+    }
+
     /// Whether subject and issuer are the same name.
     pub fn is_self_issued(&self) -> bool {
         self.subject.matches(&self.issuer)
+    }
+}
+
+/// What a certificate can authorise its holder to be (RFC 9810, 4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A certification authority.
+    CmcCa,
+    /// A registration authority.
+    CmcRa,
+    /// An authority that generates keys for others.
+    CmKga,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::CmcCa, Self::CmcRa, Self::CmKga];
+
+    /// The purpose in extKeyUsage.
+    pub fn oid(self) -> Oid<'static> {
+        match self {
+            Self::CmcCa => oid::KP_CMC_CA,
+            Self::CmcRa => oid::KP_CMC_RA,
+            Self::CmKga => oid::KP_CM_KGA,
+        }
+    }
+
+    /// The name of the purpose in the RFCs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CmcCa => "id-kp-cmcCA",
+            Self::CmcRa => "id-kp-cmcRA",
+            Self::CmKga => "id-kp-cmKGA",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CmcCa => "certification authority",
+            Self::CmcRa => "registration authority",
+            Self::CmKga => "key generation authority",
+        })
     }
 }
 

@@ -132,6 +132,20 @@ impl enroll::Host for Imports {
                 iterations,
                 mac: to_hash(mac),
             }),
+            MacAlgorithm::Pbmac1 {
+                salt,
+                iterations,
+                key_length,
+                prf,
+                mac,
+            } => keys::MacAlgorithm::Pbmac1(keys::Pbmac1 {
+                prf: to_hash(prf),
+                salt: salt.to_vec(),
+                iterations,
+                key_length: key_length as u32,
+                mac: to_hash(mac),
+            }),
+            MacAlgorithm::Hmac(hash) => keys::MacAlgorithm::Hmac(to_hash(hash)),
             _ => return Err(enroll::KeyError("a MAC without a name in WIT".to_string())),
         };
         keys::mac(key, &algorithm, data).map_err(from_key_error)
@@ -242,11 +256,27 @@ fn to_signature_algorithm(algorithm: SignatureAlgorithm) -> Option<keys::Signatu
         SignatureAlgorithm::RsaPkcs1(Hash::Sha256) => To::RsaPkcs1Sha256,
         SignatureAlgorithm::RsaPkcs1(Hash::Sha384) => To::RsaPkcs1Sha384,
         SignatureAlgorithm::RsaPkcs1(Hash::Sha512) => To::RsaPkcs1Sha512,
+        SignatureAlgorithm::RsaPss { hash, salt_length }
+            if usize::from(salt_length) != hash.output_length() =>
+        {
+            return None;
+        }
+        SignatureAlgorithm::RsaPss { hash, .. } => match hash {
+            Hash::Sha256 => To::RsaPssSha256,
+            Hash::Sha384 => To::RsaPssSha384,
+            Hash::Sha512 => To::RsaPssSha512,
+            Hash::Sha1 | Hash::Sha224 => return None,
+        },
         SignatureAlgorithm::Ecdsa(Hash::Sha1) => To::EcdsaSha1,
         SignatureAlgorithm::Ecdsa(Hash::Sha224) => To::EcdsaSha224,
         SignatureAlgorithm::Ecdsa(Hash::Sha256) => To::EcdsaSha256,
         SignatureAlgorithm::Ecdsa(Hash::Sha384) => To::EcdsaSha384,
         SignatureAlgorithm::Ecdsa(Hash::Sha512) => To::EcdsaSha512,
+        SignatureAlgorithm::Ed25519 => To::Ed25519,
+        SignatureAlgorithm::Ed448 => To::Ed448,
+        SignatureAlgorithm::MlDsa44 => To::MlDsa44,
+        SignatureAlgorithm::MlDsa65 => To::MlDsa65,
+        SignatureAlgorithm::MlDsa87 => To::MlDsa87,
         _ => return None,
     })
 }

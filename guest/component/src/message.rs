@@ -2,8 +2,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use abide_cmp::protection::{
-    self, Anchors, MacAlgorithm, ProtectionError, ProtectionKind, SoftwareVerifier, Unsupported,
-    verify_mac, verify_signature,
+    self, Anchors, MacAlgorithm, Policy, ProtectionError, ProtectionKind, SoftwareVerifier,
+    Unsupported, verify_kem_mac, verify_mac, verify_signature,
 };
 use abide_cmp::rules;
 use abide_cmp::{
@@ -12,6 +12,7 @@ use abide_cmp::{
 };
 
 use crate::Component;
+use crate::bindings::exports::abide::cmp::message as wit;
 use crate::bindings::exports::abide::cmp::message::{
     BodyType, Content, DecodeError, Finding, Guest, Header, Leniency, Options, Parts, PkiStatus,
     Protection, Signer, Summary, Toleration, Trust, VerifyError, Weight,
@@ -60,40 +61,50 @@ impl Guest for Component {
         let message = read(&message, options.leniency)
             .map_err(VerifyError::Undecodable)?
             .value;
+        let policy = Policy {
+            allow_sha1: options.allow_sha1,
+        };
+        let by_secret = || Signer {
+            name: message.header.sender.to_string(),
+            certificate: None,
+            path: Vec::new(),
+            roles: Vec::new(),
+        };
         let kind = protection::protection_kind(&message);
         match trust {
-            Trust::Secret(_) if kind == ProtectionKind::Signature => Err(VerifyError::WrongKind),
-            Trust::Anchors(_) if kind == ProtectionKind::Mac => Err(VerifyError::WrongKind),
-            Trust::Secret(secret) => {
-                verify_mac(&message, |mac, data| {
-                    Ok::<_, ProtectionError>(mac.compute(&secret, data))
-                })
-                .map_err(verify_error)?;
-                Ok(Signer {
-                    name: message.header.sender.to_string(),
-                    certificate: None,
-                })
+            Trust::Secret(_) | Trust::Kem(_) if kind == ProtectionKind::Signature => {
+                Err(VerifyError::WrongKind)
             }
+            Trust::Anchors(_) if kind == ProtectionKind::Mac => Err(VerifyError::WrongKind),
+            Trust::Secret(secret) => verify_mac(&message, policy, |mac, data| {
+                Ok::<_, ProtectionError>(mac.compute(&secret, data))
+            })
+            .map(|()| by_secret())
+            .map_err(verify_error),
+            Trust::Kem(secret) => verify_kem_mac(&message, policy, |mac, data| {
+                Ok::<_, ProtectionError>(mac.compute(&secret, data))
+            })
+            .map(|()| by_secret())
+            .map_err(verify_error),
             Trust::Anchors(anchors) => {
-                let trusted = anchors
-                    .certificates
-                    .iter()
-                    .map(|der| Certificate::from_der(der))
-                    .collect::<Result<Vec<_>, _>>()
-                    .map_err(|e| VerifyError::Untrusted(alloc::format!("a trust anchor: {e}")))?;
-                let anchors = Anchors {
-                    trusted: &trusted,
-                    untrusted: &[],
-                    now: Time::from_unix(anchors.at),
+                let trusted = certificates(&anchors.certificates, "a trust anchor")?;
+                let untrusted = certificates(&anchors.untrusted, "an untrusted certificate")?;
+                let judged_by = Anchors {
+                    untrusted: &untrusted,
+                    role: anchors.role.map(role),
+                    policy,
+                    ..Anchors::new(&trusted, Time::from_unix(anchors.at))
                 };
-                let signer =
-                    verify_signature(&message, anchors, &SoftwareVerifier).map_err(verify_error)?;
+                let signer = verify_signature(&message, judged_by, &SoftwareVerifier)
+                    .map_err(verify_error)?;
                 let certificate = signer.path.first();
                 Ok(Signer {
                     name: certificate
                         .map(|c| c.subject.to_string())
                         .unwrap_or_default(),
                     certificate: certificate.map(|c| c.raw.to_vec()),
+                    roles: signer.roles().into_iter().map(wit_role).collect(),
+                    path: signer.path.iter().map(|c| c.raw.to_vec()).collect(),
                 })
             }
         }
@@ -164,7 +175,7 @@ impl Guest for Component {
     fn mac(algorithm: Vec<u8>, secret: Vec<u8>, data: Vec<u8>) -> Result<Vec<u8>, VerifyError> {
         let algorithm = AlgorithmIdentifier::from_der(&algorithm)
             .map_err(|e| VerifyError::Undecodable(decode_error(e)))?;
-        let algorithm = MacAlgorithm::from_identifier(&algorithm)
+        let algorithm = MacAlgorithm::from_identifier(&algorithm, Policy::default())
             .map_err(|why| VerifyError::Unsupported(why.to_string()))?;
         Ok(algorithm.compute(&secret, &data))
     }
@@ -184,6 +195,29 @@ impl Guest for Component {
     }
 }
 
+fn certificates<'c>(ders: &'c [Vec<u8>], what: &str) -> Result<Vec<Certificate<'c>>, VerifyError> {
+    ders.iter()
+        .map(|der| Certificate::from_der(der))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| VerifyError::Untrusted(alloc::format!("{what}: {error}")))
+}
+
+fn role(role: wit::Role) -> abide_cmp::Role {
+    match role {
+        wit::Role::CmcCa => abide_cmp::Role::CmcCa,
+        wit::Role::CmcRa => abide_cmp::Role::CmcRa,
+        wit::Role::CmKga => abide_cmp::Role::CmKga,
+    }
+}
+
+fn wit_role(role: abide_cmp::Role) -> wit::Role {
+    match role {
+        abide_cmp::Role::CmcCa => wit::Role::CmcCa,
+        abide_cmp::Role::CmcRa => wit::Role::CmcRa,
+        abide_cmp::Role::CmKga => wit::Role::CmKga,
+    }
+}
+
 fn read(
     message: &[u8],
     leniency: Leniency,
@@ -197,7 +231,7 @@ fn check_limits(message: &PkiMessage<'_>, octets: &[u8]) -> Result<(), DecodeErr
     let Some(algorithm) = &message.header.protection_alg else {
         return Ok(());
     };
-    match MacAlgorithm::from_identifier(algorithm) {
+    match MacAlgorithm::from_identifier(algorithm, Policy::ALLOW_SHA1) {
         Err(why @ Unsupported::Limit { .. }) => {
             let at = algorithm.oid.content().as_ptr() as usize - octets.as_ptr() as usize;
             Err(DecodeError {
@@ -262,6 +296,7 @@ fn decode_error(error: Error) -> DecodeError {
 
 fn verify_error(error: ProtectionError) -> VerifyError {
     match error {
+        ProtectionError::WrongKind => VerifyError::WrongKind,
         ProtectionError::Unprotected => VerifyError::Unprotected,
         ProtectionError::Unsupported(why) => VerifyError::Unsupported(why.to_string()),
         ProtectionError::WrongMac

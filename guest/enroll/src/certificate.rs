@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use abide_cmp::protection::Policy;
 use abide_cmp::{Certificate, FailInfo, Time, path};
 
 use crate::host::{Host, HostVerifier};
@@ -53,13 +54,14 @@ pub(crate) fn judge<'r>(
     candidates.extend(plan.untrusted.iter().cloned());
     candidates.truncate(abide_cmp::limits::PATH_CANDIDATES);
     let verifier = HostVerifier(host);
+    let policy = Policy::default();
     let refuse = |error: path::PathError| Refusal {
         fail_info: FailInfo::SIGNER_NOT_TRUSTED,
         why: error.to_string(),
     };
     if !anchors.is_empty() {
-        let path =
-            path::build(certificate, &candidates, &anchors, now, &verifier).map_err(refuse)?;
+        let path = path::build(certificate, &candidates, &anchors, now, policy, &verifier)
+            .map_err(refuse)?;
         return Ok((without_root(&path), None));
     }
     // A path to a root that the CA sent along still orders the chain and shows that it
@@ -69,7 +71,7 @@ pub(crate) fn judge<'r>(
         .filter(|certificate| certificate.is_self_issued())
         .cloned()
         .collect();
-    let chain = match path::build(certificate, &candidates, &roots, now, &verifier) {
+    let chain = match path::build(certificate, &candidates, &roots, now, policy, &verifier) {
         Ok(path) => without_root(&path),
         Err(error @ path::PathError::Validity { .. }) => return Err(refuse(error)),
         Err(_) => alloc::vec![certificate.raw.to_vec()],

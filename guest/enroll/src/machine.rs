@@ -377,18 +377,6 @@ fn take_response(
             Some(PkiStatusInfo::rejection(refusal.fail_info, refusal.why))
         }
     };
-    let hash = match cert_hash(&certificate) {
-        Ok(hash) => hash,
-        Err(why) => {
-            let mut failure = record.failure.take().unwrap_or_else(unknown_refusal);
-            failure
-                .reason
-                .push_str(&format!("; it cannot be refused by certConf: {why}"));
-            failure.orphan = true;
-            record.chain.clear();
-            return Ok(fail(record, failure, now_ms));
-        }
-    };
     record.phase = Phase::Confirming;
     record.note_history(
         now_ms,
@@ -402,7 +390,7 @@ fn take_response(
         host,
         &mut record,
         now_ms,
-        &hash,
+        &cert_hash(&certificate),
         response.cert_req_id,
         refusal,
     )?;

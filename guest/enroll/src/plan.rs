@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use abide_cmp::protection::{Hash, SignatureAlgorithm, SignatureVerifier, Verdict};
+use abide_cmp::protection::{Hash, Policy, SignatureAlgorithm, SignatureVerifier, Verdict};
 use abide_cmp::{
     CertTemplate, Certificate, CertificationRequest, Extension, Name, PublicKeyInfo,
     SubjectAltName, oid,
@@ -296,8 +296,9 @@ fn read_request<'e>(enrollment: &'e Enrollment, host: &dyn Host) -> Result<Reque
         (Want::Csr(der), Operation::P10cr) => {
             let csr = CertificationRequest::from_der(der)
                 .map_err(|error| invalid(format!("the CSR: {error}")))?;
-            let algorithm = SignatureAlgorithm::from_identifier(&csr.signature_algorithm)
-                .map_err(|error| invalid(format!("the CSR: {error}")))?;
+            let algorithm =
+                SignatureAlgorithm::from_identifier(&csr.signature_algorithm, Policy::default())
+                    .map_err(|error| invalid(format!("the CSR: {error}")))?;
             let verdict =
                 HostVerifier(host).verify(algorithm, &csr.public_key, csr.info, csr.signature);
             if verdict == Verdict::Unsupported {

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use abide_cmp::protection::{
-    self, Anchors, ProtectionError, ProtectionKind, verify_mac, verify_signature,
+    self, Anchors, Policy, ProtectionError, ProtectionKind, verify_mac, verify_signature,
 };
 use abide_cmp::{Certificate, PkiBody, PkiMessage, PkiStatus, Time};
 
@@ -260,7 +260,7 @@ fn authenticated(
         &plan.enrollment.credential,
     ) {
         (ProtectionKind::Mac, Credential::Secret(secret)) => {
-            let checked = verify_mac(message, |algorithm, data| {
+            let checked = verify_mac(message, Policy::default(), |algorithm, data| {
                 host.mac(&secret.key, algorithm, data)
                     .map_err(|e| MacFailure::Key(e.0))
             });
@@ -285,10 +285,10 @@ fn authenticated(
             if let Some(cached) = record.response_signer.as_deref() {
                 untrusted.extend(Certificate::from_der(cached));
             }
+            let now = Time::from_unix((now_ms / 1000) as i64);
             let anchors = Anchors {
-                trusted: &plan.trusted,
                 untrusted: &untrusted,
-                now: Time::from_unix((now_ms / 1000) as i64),
+                ..Anchors::new(&plan.trusted, now)
             };
             match verify_signature(message, anchors, &HostVerifier(host)) {
                 Ok(signer) => Ok(Ok(signer.path.first().map(|signer| signer.raw.to_vec()))),

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use abide_cmp::protection::{Hash, MacAlgorithm, SignatureAlgorithm};
+use abide_cmp::protection::{CertHash, Hash, MacAlgorithm, SignatureAlgorithm};
 use abide_cmp::{
     AlgorithmIdentifier, CertReqMsg, CertRequest, CertStatus, Draft, GeneralName, InfoTypeAndValue,
-    Name, PkiBody, PkiHeader, PkiStatusInfo, ProofOfPossession, PublicKeyInfo, Time,
+    Name, PVNO_3, PkiBody, PkiHeader, PkiStatusInfo, ProofOfPossession, PublicKeyInfo, Time,
 };
 use minicbor::bytes::ByteVec;
 
@@ -23,6 +23,7 @@ pub(crate) fn enroll(
     record: &mut TransactionRecord,
     now_ms: u64,
 ) -> Result<(), Error> {
+    let parameters;
     let body = match &plan.request {
         Request::Csr(csr) => PkiBody::P10cr(csr.clone()),
         Request::Template {
@@ -41,9 +42,13 @@ pub(crate) fn enroll(
             let signature = host
                 .sign(key, algorithm, &message.raw_request)
                 .map_err(|error| Error::Key(error.0))?;
+            parameters = algorithm.parameters();
             message.popo = Some(ProofOfPossession::Signature {
                 input: None,
-                algorithm: algorithm.identifier(),
+                algorithm: AlgorithmIdentifier {
+                    oid: algorithm.oid(),
+                    parameters: parameters.as_deref(),
+                },
                 signature: signature.into(),
             });
             match plan.enrollment.operation {
@@ -80,15 +85,17 @@ pub(crate) fn confirm(
     host: &dyn Host,
     record: &mut TransactionRecord,
     now_ms: u64,
-    cert_hash: &[u8],
+    cert_hash: &CertHash,
     cert_req_id: i64,
     refusal: Option<PkiStatusInfo<'_>>,
 ) -> Result<(), Error> {
     let status = CertStatus {
-        cert_hash,
+        cert_hash: &cert_hash.value,
         cert_req_id,
         status_info: refusal,
-        hash_alg: None,
+        hash_alg: cert_hash
+            .needs_hash_alg
+            .then(|| cert_hash.hash.identifier()),
     };
     write(
         plan,
@@ -133,6 +140,12 @@ fn write(
         GeneralName::Directory(sender),
         GeneralName::Directory(recipient),
     );
+    // hashAlg is newer than the version that is used otherwise (RFC 9810, 7).
+    if let PkiBody::CertConf(statuses) = body
+        && statuses.iter().any(|status| status.hash_alg.is_some())
+    {
+        header.pvno = PVNO_3;
+    }
     header.message_time = Some(Time::from_unix((now_ms / 1000) as i64));
     header.sender_kid = sender_kid;
     header.transaction_id = Some(&record.transaction_id);
@@ -185,7 +198,11 @@ fn protect(
             let Ok(Some(algorithm)) = algorithm else {
                 return Err(Error::Invalid("the own key cannot sign messages".into()));
             };
-            header.protection_alg = Some(algorithm.identifier());
+            let parameters = algorithm.parameters();
+            header.protection_alg = Some(AlgorithmIdentifier {
+                oid: algorithm.oid(),
+                parameters: parameters.as_deref(),
+            });
             let draft = Draft::new(&header, body);
             let bits = host
                 .sign(&credential.key, algorithm, &draft.protected_part())

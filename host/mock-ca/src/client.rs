@@ -4,7 +4,7 @@
 use std::fmt;
 
 use abide_cmp::protection::{
-    Anchors, Hash, MacAlgorithm, ProtectionError, ProtectionKind, SoftwareVerifier,
+    Anchors, Hash, MacAlgorithm, Policy, ProtectionError, ProtectionKind, SoftwareVerifier,
     protection_kind, verify_mac, verify_signature,
 };
 use abide_cmp::{Certificate, FailInfo, PkiMessage, Time};
@@ -74,7 +74,7 @@ impl Gate<'_> {
             ));
         }
         let mut client = None;
-        verify_mac::<ProtectionError>(message, |algorithm, data| {
+        verify_mac::<ProtectionError>(message, Policy::default(), |algorithm, data| {
             if let MacAlgorithm::PasswordBased { owf, mac, .. } = *algorithm {
                 client = Some(Client::Secret { owf, mac });
             }
@@ -95,11 +95,7 @@ impl Gate<'_> {
             .iter()
             .filter_map(|der| Certificate::from_der(der).ok())
             .collect();
-        let anchors = Anchors {
-            trusted: &trusted,
-            untrusted: &[],
-            now,
-        };
+        let anchors = Anchors::new(&trusted, now);
         let signer =
             verify_signature(message, anchors, &SoftwareVerifier).map_err(not_authentic)?;
         let certificate = signer.path.first().map(|certificate| certificate.raw);

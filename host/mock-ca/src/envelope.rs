@@ -125,7 +125,8 @@ pub(crate) fn seal(
         let certificates = if content.delivers { &chain[..] } else { &[] };
         Ok(draft.finish(Some(&bits), certificates))
     } else {
-        header.protection_alg = Some(SignatureAlgorithm::Ecdsa(Hash::Sha256).identifier());
+        let algorithm = SignatureAlgorithm::Ecdsa(Hash::Sha256);
+        header.protection_alg = Some(AlgorithmIdentifier::bare(algorithm.oid()));
         header.sender_kid = Some(&authority.signer.key_id);
         let draft = Draft::new(&header, &content.body);
         let bits = authority.signer.sign(&draft.protected_part());

@@ -1,6 +1,8 @@
 //! What a client asks for, and whether it proves that it holds the key.
 
-use abide_cmp::protection::{SignatureAlgorithm, SignatureVerifier, SoftwareVerifier, Verdict};
+use abide_cmp::protection::{
+    Policy, SignatureAlgorithm, SignatureVerifier, SoftwareVerifier, Verdict,
+};
 use abide_cmp::{
     AlgorithmIdentifier, CertReqMsg, CertificationRequest, Extension, FailInfo, Name, PkiBody,
     ProofOfPossession, PublicKeyInfo, oid,
@@ -154,7 +156,7 @@ fn prove(
     data: &[u8],
     signature: &[u8],
 ) -> Result<(), Refusal> {
-    let algorithm = SignatureAlgorithm::from_identifier(algorithm)
+    let algorithm = SignatureAlgorithm::from_identifier(algorithm, Policy::default())
         .map_err(|why| Refusal::new(FailInfo::BAD_ALG, format!("proof of possession: {why}")))?;
     match SoftwareVerifier.verify(algorithm, key, data, signature) {
         Verdict::Valid => Ok(()),
@@ -164,7 +166,7 @@ fn prove(
         )),
         Verdict::Unsupported => Err(Refusal::new(
             FailInfo::BAD_ALG,
-            "this CA does not know this kind of public key; use RSA, P-256 or P-384",
+            "this CA does not know this kind of public key; use RSA, a NIST curve, Ed25519 or ML-DSA",
         )),
     }
 }

@@ -25,7 +25,10 @@ const MESSAGE: &[u8] = b"whatever";
 
 const STRICT: Leniency = Leniency::empty();
 
-const OPTIONS: Options = Options { leniency: STRICT };
+const OPTIONS: Options = Options {
+    leniency: STRICT,
+    allow_sha1: false,
+};
 
 /// A core module in text form as a component of a world.
 fn component(world: &str, text: &str) -> Vec<u8> {

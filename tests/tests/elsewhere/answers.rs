@@ -78,10 +78,16 @@ impl Questions {
             Trust::Secret(self.secret.clone().into_bytes()),
             Trust::Anchors(Anchors {
                 certificates: self.certificates.clone(),
+                untrusted: Vec::new(),
                 at: self.at,
+                role: None,
             }),
         ] {
-            let verdict = gate.verify(message, &trust, Options { leniency }).await;
+            let options = Options {
+                leniency,
+                allow_sha1: false,
+            };
+            let verdict = gate.verify(message, &trust, options).await;
             verdicts.push(outcome(verdict.expect("no trap"), signer, verify_error));
         }
         json!({
@@ -156,6 +162,7 @@ fn summary(summary: Summary) -> Value {
 
 fn toleration(toleration: Toleration) -> Value {
     let names = [
+        (Leniency::EMPTY_LISTS, "empty-lists"),
         (Leniency::EXPLICIT_RA_VERIFIED, "explicit-ra-verified"),
         (Leniency::FRACTIONAL_SECONDS, "fractional-seconds"),
         (Leniency::NON_MINIMAL_LENGTHS, "non-minimal-lengths"),
@@ -209,6 +216,8 @@ fn signer(signer: Signer) -> Value {
     json!({
         "name": signer.name,
         "certificate": octets(signer.certificate),
+        "path": list(signer.path, |der| hex(&der).into()),
+        "roles": list(signer.roles, |role| case(&role)),
     })
 }
 

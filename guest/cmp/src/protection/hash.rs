@@ -2,6 +2,7 @@ use alloc::vec::Vec;
 
 use sha2::Digest;
 
+use super::Unsupported;
 use crate::oid::{self, Oid};
 use crate::x509::AlgorithmIdentifier;
 
@@ -49,6 +50,28 @@ impl Hash {
             .iter()
             .find(|(_, known)| *known == oid)
             .map(|&(hash, _)| hash)
+    }
+
+    /// The hash function an identifier names, whose parameters are absent or NULL
+    /// (RFC 5754, 2).
+    pub fn from_identifier(identifier: &AlgorithmIdentifier<'_>) -> Result<Self, Unsupported> {
+        let hash = Self::from_oid(identifier.oid);
+        let hash = hash.ok_or_else(|| Unsupported::algorithm(identifier.oid))?;
+        if !identifier.has_no_parameters() {
+            return Err(Unsupported::Parameters("a hash function with parameters"));
+        }
+        Ok(hash)
+    }
+
+    /// The hash function of the HMAC an identifier names, whose parameters are absent or
+    /// NULL.
+    pub fn from_hmac_identifier(identifier: &AlgorithmIdentifier<'_>) -> Result<Self, Unsupported> {
+        let hash = Self::from_hmac_oid(identifier.oid);
+        let hash = hash.ok_or_else(|| Unsupported::algorithm(identifier.oid))?;
+        if !identifier.has_no_parameters() {
+            return Err(Unsupported::Parameters("an HMAC with parameters"));
+        }
+        Ok(hash)
     }
 
     /// Its object identifier.

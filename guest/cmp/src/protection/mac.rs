@@ -2,8 +2,10 @@ use alloc::vec::Vec;
 
 use hmac::{Hmac, KeyInit, Mac};
 
-use super::{Hash, Unsupported};
-use crate::der::{Reader, Writer};
+use super::kdf::{KemParameters, bounded_key, pbkdf2};
+use super::{Hash, Policy, Unsupported};
+use crate::der::{Reader, Writer, tag};
+use crate::header::PkiHeader;
 use crate::limits;
 use crate::oid;
 use crate::x509::AlgorithmIdentifier;
@@ -31,43 +33,92 @@ pub enum MacAlgorithm<'a> {
         /// The hash of the HMAC.
         mac: Hash,
     },
+    /// PBMAC1 with PBKDF2 (RFC 9481, 6.1.2, and RFC 8018, A.5 and A.2).
+    ///
+    /// ```text
+    /// PBMAC1-params ::= SEQUENCE {
+    ///     keyDerivationFunc  AlgorithmIdentifier,
+    ///     messageAuthScheme  AlgorithmIdentifier }
+    ///
+    /// PBKDF2-params ::= SEQUENCE {
+    ///     salt            CHOICE {
+    ///         specified    OCTET STRING,
+    ///         otherSource  AlgorithmIdentifier },
+    ///     iterationCount  INTEGER (1..MAX),
+    ///     keyLength       INTEGER (1..MAX)     OPTIONAL,
+    ///     prf             AlgorithmIdentifier  DEFAULT algid-hmacWithSHA1 }
+    /// ```
+    Pbmac1 {
+        /// Makes the same secret give another key.
+        salt: &'a [u8],
+        /// How often the pseudorandom function is applied.
+        iterations: u32,
+        /// Octets of the key. Where it is left out, a digest of the MAC has as many.
+        key_length: usize,
+        /// The hash of the pseudorandom function, which is HMAC.
+        prf: Hash,
+        /// The hash of the HMAC.
+        mac: Hash,
+    },
+    /// HMAC (RFC 9481, 6.2.1): the secret is the key.
+    Hmac(Hash),
+    /// KEM-based MAC (RFC 9810, 5.1.3.4): the secret is that of the KEM.
+    KemBased {
+        /// What protectionAlg says.
+        parameters: KemParameters<'a>,
+        /// The transaction, to which the key is bound.
+        transaction_id: &'a [u8],
+    },
 }
 
 impl<'a> MacAlgorithm<'a> {
-    /// Reads the algorithm. Every number the peer chose is within its limit before
-    /// anything is derived from it.
-    pub fn from_identifier(identifier: &AlgorithmIdentifier<'a>) -> Result<Self, Unsupported> {
-        if identifier.oid != oid::PASSWORD_BASED_MAC {
-            return Err(Unsupported::algorithm(identifier.oid));
+    /// Reads the algorithm of a message. Every number the peer chose is within its limit
+    /// before anything is derived from it.
+    pub fn from_header(header: &PkiHeader<'a>, policy: Policy) -> Result<Self, Unsupported> {
+        let Some(identifier) = &header.protection_alg else {
+            return Err(Unsupported::Parameters("the message has no protectionAlg"));
+        };
+        Self::read(identifier, header.transaction_id, policy)
+    }
+
+    /// Reads an algorithm as [`from_header`](Self::from_header) does. A KEM-based MAC
+    /// cannot be read without its message.
+    pub fn from_identifier(
+        identifier: &AlgorithmIdentifier<'a>,
+        policy: Policy,
+    ) -> Result<Self, Unsupported> {
+        Self::read(identifier, None, policy)
+    }
+
+    fn read(
+        identifier: &AlgorithmIdentifier<'a>,
+        transaction_id: Option<&'a [u8]>,
+        policy: Policy,
+    ) -> Result<Self, Unsupported> {
+        let parameters = || {
+            identifier.parameters.ok_or(Unsupported::Parameters(
+                "a MAC algorithm without its parameters",
+            ))
+        };
+        match identifier.oid {
+            oid::PASSWORD_BASED_MAC => password_based(parameters()?, policy),
+            oid::PBMAC1 => pbmac1(parameters()?, policy),
+            oid::KEM_BASED_MAC => Ok(Self::KemBased {
+                parameters: KemParameters::from_der(parameters()?, policy)?,
+                transaction_id: transaction_id.ok_or(Unsupported::Parameters(
+                    "id-KemBasedMac without a transactionID (RFC 9810, 5.1.3.4)",
+                ))?,
+            }),
+            oid::DH_BASED_MAC => Err(Unsupported::Parameters(
+                "id-DHBasedMac is not supported: it rests on Diffie-Hellman certificates, for \
+                 which RFC 9481 names no algorithm; use a signature or a shared secret",
+            )),
+            _ => {
+                let hash = Hash::from_hmac_identifier(identifier)?;
+                policy.admit(hash, identifier.oid)?;
+                Ok(Self::Hmac(hash))
+            }
         }
-        let malformed = |_| Unsupported::Parameters("the PBMParameter cannot be read");
-        let parameters = identifier.parameters.ok_or(Unsupported::Parameters(
-            "id-PasswordBasedMac without its PBMParameter",
-        ))?;
-        let mut reader = Reader::new(parameters);
-        let mut fields = reader.sequence().map_err(malformed)?;
-        reader.finish().map_err(malformed)?;
-        let salt = fields.octet_string().map_err(malformed)?.value;
-        let owf = AlgorithmIdentifier::read(&mut fields).map_err(malformed)?;
-        let iterations = fields.integer().map_err(malformed)?;
-        let mac = AlgorithmIdentifier::read(&mut fields).map_err(malformed)?;
-        fields.finish().map_err(malformed)?;
-        if salt.len() > limits::SALT {
-            return Err(Unsupported::Limit {
-                what: "a salt length of",
-                asked: salt.len() as u64,
-                limit: limits::SALT as u64,
-            });
-        }
-        let iterations = bounded_iterations(iterations)?;
-        let owf = Hash::from_oid(owf.oid).ok_or_else(|| Unsupported::algorithm(owf.oid))?;
-        let mac = Hash::from_hmac_oid(mac.oid).ok_or_else(|| Unsupported::algorithm(mac.oid))?;
-        Ok(Self::PasswordBased {
-            salt,
-            owf,
-            iterations,
-            mac,
-        })
     }
 
     /// Whether an algorithm authenticates by a shared secret, known to this crate or not.
@@ -77,6 +128,11 @@ impl<'a> MacAlgorithm<'a> {
             oid::PBMAC1,
             oid::DH_BASED_MAC,
             oid::KEM_BASED_MAC,
+            oid::AES128_GMAC,
+            oid::AES192_GMAC,
+            oid::AES256_GMAC,
+            oid::KMAC128,
+            oid::KMAC256,
         ]
         .contains(&identifier.oid)
             || Hash::from_hmac_oid(identifier.oid).is_some()
@@ -84,31 +140,56 @@ impl<'a> MacAlgorithm<'a> {
 
     /// The DER of the parameters, which with [`oid`](Self::oid) make the identifier.
     pub fn parameters(&self) -> Vec<u8> {
-        match *self {
+        let hmac = |hash: Hash| AlgorithmIdentifier::with_null(hash.hmac_oid());
+        Writer::encode(|w| match *self {
             Self::PasswordBased {
                 salt,
                 owf,
                 iterations,
                 mac,
-            } => Writer::encode(|w| {
-                w.sequence(|w| {
-                    w.octet_string(salt);
-                    AlgorithmIdentifier::with_null(owf.oid()).write(w);
-                    w.integer(iterations.into());
-                    AlgorithmIdentifier::with_null(mac.hmac_oid()).write(w);
-                });
+            } => w.sequence(|w| {
+                w.octet_string(salt);
+                AlgorithmIdentifier::with_null(owf.oid()).write(w);
+                w.integer(iterations.into());
+                hmac(mac).write(w);
             }),
-        }
+            Self::Pbmac1 {
+                salt,
+                iterations,
+                key_length,
+                prf,
+                mac,
+            } => w.sequence(|w| {
+                w.sequence(|w| {
+                    w.oid(oid::PBKDF2);
+                    w.sequence(|w| {
+                        w.octet_string(salt);
+                        w.integer(iterations.into());
+                        w.integer(key_length as i64);
+                        // DER leaves a DEFAULT out (X.690, 11.5).
+                        if prf != Hash::Sha1 {
+                            hmac(prf).write(w);
+                        }
+                    });
+                });
+                hmac(mac).write(w);
+            }),
+            Self::Hmac(_) => w.null(),
+            Self::KemBased { parameters, .. } => parameters.write(w),
+        })
     }
 
     /// The object identifier.
     pub fn oid(&self) -> oid::Oid<'static> {
         match self {
             Self::PasswordBased { .. } => oid::PASSWORD_BASED_MAC,
+            Self::Pbmac1 { .. } => oid::PBMAC1,
+            Self::Hmac(hash) => hash.hmac_oid(),
+            Self::KemBased { .. } => oid::KEM_BASED_MAC,
         }
     }
 
-    /// The MAC over `data`.
+    /// The MAC over `data` with the shared secret.
     pub fn compute(&self, secret: &[u8], data: &[u8]) -> Vec<u8> {
         match *self {
             Self::PasswordBased {
@@ -121,25 +202,174 @@ impl<'a> MacAlgorithm<'a> {
                 for _ in 1..iterations {
                     key = owf.digest(&key);
                 }
+                // K is the BASEKEY as it is: HMAC takes a key of any length, so that
+                // nothing is cut off or appended (RFC 9810, 5.1.3.1).
                 hmac(mac, &key, data)
+            }
+            Self::Pbmac1 {
+                salt,
+                iterations,
+                key_length,
+                prf,
+                mac,
+            } => hmac(
+                mac,
+                &pbkdf2(prf, secret, salt, iterations, key_length),
+                data,
+            ),
+            Self::Hmac(mac) => hmac(mac, secret, data),
+            Self::KemBased {
+                parameters,
+                transaction_id,
+            } => {
+                let info = parameters.other_info(transaction_id);
+                let key = parameters.kdf.derive(secret, &info, parameters.key_length);
+                hmac(parameters.mac, &key, data)
             }
         }
     }
 }
 
-fn bounded_iterations(iterations: i64) -> Result<u32, Unsupported> {
-    let within = i64::from(limits::MIN_ITERATIONS)..=i64::from(limits::ITERATIONS);
-    match u32::try_from(iterations) {
-        Ok(count) if within.contains(&iterations) => Ok(count),
-        _ if iterations < *within.start() => Err(Unsupported::Parameters(
+fn password_based(der: &[u8], policy: Policy) -> Result<MacAlgorithm<'_>, Unsupported> {
+    let malformed = |_| Unsupported::Parameters("the PBMParameter cannot be read");
+    let mut reader = Reader::new(der);
+    let mut fields = reader.sequence().map_err(malformed)?;
+    reader.finish().map_err(malformed)?;
+    let salt = fields.octet_string().map_err(malformed)?.value;
+    let owf = AlgorithmIdentifier::read(&mut fields).map_err(malformed)?;
+    let iterations = fields.integer().map_err(malformed)?;
+    let mac = AlgorithmIdentifier::read(&mut fields).map_err(malformed)?;
+    fields.finish().map_err(malformed)?;
+    let salt = bounded_salt(salt)?;
+    let iterations = match u32::try_from(iterations) {
+        _ if iterations < limits::MIN_ITERATIONS.into() => Err(Unsupported::Parameters(
             "fewer than the 100 iterations that RFC 9810, 5.1.3.1 demands",
         )),
-        _ => Err(Unsupported::Limit {
-            what: "an iterationCount of",
-            asked: iterations.unsigned_abs(),
-            limit: limits::ITERATIONS.into(),
-        }),
+        Ok(count) if count <= limits::ITERATIONS => Ok(count),
+        _ => Err(too_many_iterations(iterations, limits::ITERATIONS)),
+    }?;
+    let hash = Hash::from_identifier(&owf)?;
+    policy.admit(hash, owf.oid)?;
+    Ok(MacAlgorithm::PasswordBased {
+        salt,
+        owf: hash,
+        iterations,
+        mac: Hash::from_hmac_identifier(&mac)?,
+    })
+}
+
+fn pbmac1(der: &[u8], policy: Policy) -> Result<MacAlgorithm<'_>, Unsupported> {
+    let malformed = |_| Unsupported::Parameters("the PBMAC1-params cannot be read");
+    let mut reader = Reader::new(der);
+    let mut fields = reader.sequence().map_err(malformed)?;
+    reader.finish().map_err(malformed)?;
+    let derivation = AlgorithmIdentifier::read(&mut fields).map_err(malformed)?;
+    let mac = AlgorithmIdentifier::read(&mut fields).map_err(malformed)?;
+    fields.finish().map_err(malformed)?;
+    if derivation.oid != oid::PBKDF2 {
+        return Err(Unsupported::algorithm(derivation.oid));
     }
+
+    let malformed = |_| Unsupported::Parameters("the PBKDF2-params cannot be read");
+    let mut reader = Reader::new(derivation.parameters.unwrap_or_default());
+    let mut fields = reader.sequence().map_err(malformed)?;
+    reader.finish().map_err(malformed)?;
+    if fields.peek() == Some(tag::SEQUENCE) {
+        return Err(Unsupported::Parameters(
+            "PBKDF2 with a salt from another source",
+        ));
+    }
+    let salt = fields.octet_string().map_err(malformed)?.value;
+    let iterations = fields.integer().map_err(malformed)?;
+    let key_length = match fields.peek() {
+        Some(tag::INTEGER) => Some(fields.integer().map_err(malformed)?),
+        _ => None,
+    };
+    let prf = match fields.is_empty() {
+        true => AlgorithmIdentifier::with_null(oid::HMAC_SHA1),
+        false => AlgorithmIdentifier::read(&mut fields).map_err(malformed)?,
+    };
+    fields.finish().map_err(malformed)?;
+
+    let salt = bounded_salt(salt)?;
+    let prf_hash = Hash::from_hmac_identifier(&prf)?;
+    policy.admit(prf_hash, prf.oid)?;
+    let mac_hash = Hash::from_hmac_identifier(&mac)?;
+    policy.admit(mac_hash, mac.oid)?;
+    let key_length = match key_length {
+        Some(length) => bounded_key(length)?,
+        None => mac_hash.output_length(),
+    };
+    let blocks = key_length.div_ceil(prf_hash.output_length()) as u32;
+    let most = limits::PBKDF2_APPLICATIONS / blocks;
+    let iterations = match u32::try_from(iterations) {
+        _ if iterations < limits::MIN_ITERATIONS.into() => Err(Unsupported::Parameters(
+            "PBKDF2 with fewer than 100 iterations",
+        )),
+        Ok(count) if count <= most => Ok(count),
+        _ => Err(too_many_iterations(iterations, most)),
+    }?;
+    Ok(MacAlgorithm::Pbmac1 {
+        salt,
+        iterations,
+        key_length,
+        prf: prf_hash,
+        mac: mac_hash,
+    })
+}
+
+fn bounded_salt(salt: &[u8]) -> Result<&[u8], Unsupported> {
+    if salt.len() > limits::SALT {
+        return Err(Unsupported::beyond(
+            "a salt length of",
+            salt.len(),
+            limits::SALT,
+        ));
+    }
+    Ok(salt)
+}
+
+fn too_many_iterations(asked: i64, most: u32) -> Unsupported {
+    Unsupported::Limit {
+        what: "an iterationCount of",
+        asked: asked.unsigned_abs(),
+        limit: most.into(),
+    }
+}
+
+/// The MAC over the protected part of a message, the DER of SEQUENCE { header, body }
+/// (RFC 9810, 5.1.3). The transactionID that a KEM-based MAC is bound to is that of the
+/// header in there.
+pub fn compute_mac(
+    identifier: &AlgorithmIdentifier<'_>,
+    policy: Policy,
+    secret: &[u8],
+    protected_part: &[u8],
+) -> Result<Vec<u8>, Unsupported> {
+    let transaction_id = match identifier.oid {
+        oid::KEM_BASED_MAC => transaction_id(protected_part),
+        _ => None,
+    };
+    let algorithm = MacAlgorithm::read(identifier, transaction_id, policy)?;
+    Ok(algorithm.compute(secret, protected_part))
+}
+
+fn transaction_id(protected_part: &[u8]) -> Option<&[u8]> {
+    let mut header = Reader::new(protected_part)
+        .sequence()
+        .ok()?
+        .sequence()
+        .ok()?;
+    // pvno, sender and recipient, of which the names may have the same tag.
+    for _ in 0..3 {
+        header.any().ok()?;
+    }
+    while let Ok(field) = header.any() {
+        if field.tag == tag::constructed(4) {
+            return Some(field.contents().octet_string().ok()?.value);
+        }
+    }
+    None
 }
 
 fn hmac(hash: Hash, key: &[u8], data: &[u8]) -> Vec<u8> {
@@ -172,45 +402,5 @@ pub fn constant_time_eq(left: &[u8], right: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hmac_is_that_of_rfc_4231() {
-        // RFC 4231, 4.3: key "Jefe".
-        let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
-        let mac = hmac(Hash::Sha256, b"Jefe", b"what do ya want for nothing?");
-        let hex: alloc::string::String = mac.iter().map(|o| alloc::format!("{o:02x}")).collect();
-        assert_eq!(hex, expected);
-    }
-
-    #[test]
-    fn a_bomb_is_refused_before_anything_is_derived() {
-        let parameters = |iterations: i64, salt: &[u8]| {
-            Writer::encode(|w| {
-                w.sequence(|w| {
-                    w.octet_string(salt);
-                    AlgorithmIdentifier::bare(oid::SHA256).write(w);
-                    w.integer(iterations);
-                    AlgorithmIdentifier::bare(oid::HMAC_SHA256).write(w);
-                });
-            })
-        };
-        let read = |parameters: &[u8]| {
-            let oid = oid::PASSWORD_BASED_MAC;
-            let identifier = AlgorithmIdentifier {
-                oid,
-                parameters: Some(parameters),
-            };
-            MacAlgorithm::from_identifier(&identifier).map(|mac| mac.parameters().len())
-        };
-        assert!(read(&parameters(500, &[1; 16])).is_ok());
-        for iterations in [i64::from(i32::MAX), i64::MAX, 100_001, 99, 0, -1, i64::MIN] {
-            assert!(
-                read(&parameters(iterations, &[1; 16])).is_err(),
-                "{iterations}"
-            );
-        }
-        assert!(read(&parameters(500, &[1; 129])).is_err());
-    }
-}
+#[path = "mac_tests.rs"]
+mod tests;

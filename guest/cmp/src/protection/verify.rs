@@ -2,11 +2,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::{Hash, MacAlgorithm, SignatureAlgorithm, SignatureVerifier, Unsupported, Verdict};
+use super::{MacAlgorithm, Policy, SignatureAlgorithm, SignatureVerifier, Unsupported, Verdict};
 use crate::message::PkiMessage;
 use crate::path::{self, PathError};
 use crate::time::Time;
-use crate::x509::Certificate;
+use crate::x509::{Certificate, Role};
 
 /// How a message says that it is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +26,13 @@ pub fn protection_kind(message: &PkiMessage<'_>) -> ProtectionKind {
     match &message.header.protection_alg {
         None if message.protection.is_none() => ProtectionKind::None,
         Some(algorithm) if MacAlgorithm::is_mac(algorithm) => ProtectionKind::Mac,
-        Some(algorithm) if SignatureAlgorithm::from_identifier(algorithm).is_ok() => {
-            ProtectionKind::Signature
+        Some(algorithm) => {
+            match SignatureAlgorithm::from_identifier(algorithm, Policy::ALLOW_SHA1) {
+                Err(Unsupported::Algorithm(_)) => ProtectionKind::Unknown,
+                _ => ProtectionKind::Signature,
+            }
         }
-        _ => ProtectionKind::Unknown,
+        None => ProtectionKind::Unknown,
     }
 }
 
@@ -43,6 +46,9 @@ pub enum ProtectionError {
     Incomplete,
     /// The algorithm or its parameters are not accepted.
     Unsupported(Unsupported),
+    /// A MAC with a shared secret where the secret of a KEM is at hand, or the other way
+    /// round.
+    WrongKind,
     /// The MAC does not fit: another secret, or a changed message.
     WrongMac,
     /// No certificate at hand can be that of the sender.
@@ -62,6 +68,13 @@ pub enum ProtectionError {
         /// The subject of the certificate.
         subject: String,
     },
+    /// The signer's certificate does not give the role that is asked for (RFC 9810, 4.5).
+    Role {
+        /// The subject of the certificate.
+        subject: String,
+        /// The role.
+        role: Role,
+    },
 }
 
 impl fmt::Display for ProtectionError {
@@ -72,6 +85,9 @@ impl fmt::Display for ProtectionError {
                 f.write_str("the message has one of protectionAlg and protection without the other")
             }
             Self::Unsupported(why) => why.fmt(f),
+            Self::WrongKind => f.write_str(
+                "the MAC rests on another kind of secret than the one it is compared with",
+            ),
             Self::WrongMac => f.write_str("the MAC does not fit the shared secret"),
             Self::NoSignerCertificate { sender } => {
                 write!(
@@ -91,23 +107,54 @@ impl fmt::Display for ProtectionError {
                 "the signer's certificate ('{subject}') is not for signing: \
                  its keyUsage lacks digitalSignature"
             ),
+            Self::Role { subject, role } => write!(
+                f,
+                "the signer's certificate ('{subject}') is not that of a {role}: \
+                 its extKeyUsage lacks {}",
+                role.name()
+            ),
         }
     }
 }
 
 impl core::error::Error for ProtectionError {}
 
-/// Checks protection by a MAC. `compute` returns the MAC under an algorithm over some
-/// octets; it runs wherever the secret is kept.
+/// Checks protection by a MAC with a shared secret. `compute` returns the MAC under an algorithm over some
+/// octets; it runs wherever the secret is kept. It is not called where the algorithm or
+/// its parameters are not accepted.
 pub fn verify_mac<E: From<ProtectionError>>(
     message: &PkiMessage<'_>,
+    policy: Policy,
     compute: impl FnOnce(&MacAlgorithm<'_>, &[u8]) -> Result<Vec<u8>, E>,
 ) -> Result<(), E> {
-    let (Some(algorithm), Some(bits)) = (&message.header.protection_alg, message.protection) else {
+    verify_mac_of(message, policy, false, compute)
+}
+
+/// Checks protection by a MAC with the shared secret of a KEM (RFC 9810, 5.1.3.4), as
+/// [`verify_mac`] does. They are kept apart lest a password is taken for the secret of a
+/// KEM, whose derivation is no obstacle to guessing.
+pub fn verify_kem_mac<E: From<ProtectionError>>(
+    message: &PkiMessage<'_>,
+    policy: Policy,
+    compute: impl FnOnce(&MacAlgorithm<'_>, &[u8]) -> Result<Vec<u8>, E>,
+) -> Result<(), E> {
+    verify_mac_of(message, policy, true, compute)
+}
+
+fn verify_mac_of<E: From<ProtectionError>>(
+    message: &PkiMessage<'_>,
+    policy: Policy,
+    by_kem: bool,
+    compute: impl FnOnce(&MacAlgorithm<'_>, &[u8]) -> Result<Vec<u8>, E>,
+) -> Result<(), E> {
+    let (Some(_), Some(bits)) = (&message.header.protection_alg, message.protection) else {
         return Err(missing(message).into());
     };
     let algorithm =
-        MacAlgorithm::from_identifier(algorithm).map_err(ProtectionError::Unsupported)?;
+        MacAlgorithm::from_header(&message.header, policy).map_err(ProtectionError::Unsupported)?;
+    if matches!(algorithm, MacAlgorithm::KemBased { .. }) != by_kem {
+        return Err(ProtectionError::WrongKind.into());
+    }
     let expected = compute(&algorithm, &message.protected_part())?;
     if super::constant_time_eq(&expected, bits) {
         Ok(())
@@ -126,6 +173,24 @@ pub struct Anchors<'s, 'a> {
     pub untrusted: &'s [Certificate<'a>],
     /// The time of the judgement.
     pub now: Time,
+    /// What the signer's certificate must authorise it to be (RFC 9810, 4.5); an anchor
+    /// itself needs no such word.
+    pub role: Option<Role>,
+    /// What is accepted beyond the rule.
+    pub policy: Policy,
+}
+
+impl<'s, 'a> Anchors<'s, 'a> {
+    /// These certificates and no other help, no role, and the strict policy.
+    pub fn new(trusted: &'s [Certificate<'a>], now: Time) -> Self {
+        Self {
+            trusted,
+            untrusted: &[],
+            now,
+            role: None,
+            policy: Policy::default(),
+        }
+    }
 }
 
 /// Who signed a message: the certificate and its path, leaf first.
@@ -133,6 +198,20 @@ pub struct Anchors<'s, 'a> {
 pub struct Signer<'a> {
     /// From the signer's certificate to the anchor.
     pub path: Vec<Certificate<'a>>,
+}
+
+impl<'a> Signer<'a> {
+    /// The signer's certificate.
+    pub fn certificate(&self) -> Option<&Certificate<'a>> {
+        self.path.first()
+    }
+
+    /// What the certificate authorises the signer to be.
+    pub fn roles(&self) -> Vec<Role> {
+        self.certificate()
+            .map(Certificate::roles)
+            .unwrap_or_default()
+    }
 }
 
 /// Checks protection by a signature (RFC 9483, 3.2, 3.3 and 3.5): the signer is found by
@@ -146,8 +225,8 @@ pub fn verify_signature<'a>(
     let (Some(algorithm), Some(bits)) = (&message.header.protection_alg, message.protection) else {
         return Err(missing(message));
     };
-    let algorithm =
-        SignatureAlgorithm::from_identifier(algorithm).map_err(ProtectionError::Unsupported)?;
+    let algorithm = SignatureAlgorithm::from_identifier(algorithm, anchors.policy)
+        .map_err(ProtectionError::Unsupported)?;
     // One that cannot be read is not the one: the message may still be good.
     let mut candidates: Vec<Certificate<'a>> = message
         .extra_certs
@@ -169,9 +248,7 @@ pub fn verify_signature<'a>(
             if matches!(failure, ProtectionError::NoSignerCertificate { .. }) {
                 failure = match verdict {
                     Verdict::Unsupported => {
-                        let key = certificate.public_key;
-                        let kind = key.curve().unwrap_or(key.algorithm.oid);
-                        ProtectionError::Unsupported(Unsupported::algorithm(kind))
+                        ProtectionError::Unsupported(Unsupported::key(&certificate.public_key))
                     }
                     _ => ProtectionError::WrongSignature {
                         sender: sender.clone(),
@@ -185,12 +262,24 @@ pub fn verify_signature<'a>(
             &candidates,
             anchors.trusted,
             anchors.now,
+            anchors.policy,
             verifier,
         ) {
-            Ok(path) if path::may_sign_messages(certificate) => return Ok(Signer { path }),
-            Ok(_) => {
-                let subject = alloc::format!("{}", certificate.subject);
-                failure = ProtectionError::KeyUsage { subject };
+            Ok(path) => {
+                let subject = || alloc::format!("{}", certificate.subject);
+                let lacking = anchors
+                    .role
+                    .filter(|role| path.len() > 1 && !certificate.roles().contains(role));
+                failure = match lacking {
+                    _ if !path::may_sign_messages(certificate) => {
+                        ProtectionError::KeyUsage { subject: subject() }
+                    }
+                    Some(role) => ProtectionError::Role {
+                        subject: subject(),
+                        role,
+                    },
+                    None => return Ok(Signer { path }),
+                };
             }
             Err(why) => failure = ProtectionError::Untrusted(why),
         }
@@ -221,11 +310,4 @@ fn may_be_sender(message: &PkiMessage<'_>, certificate: &Certificate<'_>) -> boo
         None => false,
     };
     identifier_fits && name_fits
-}
-
-/// certHash of certConf (RFC 9810, 5.3.18): with the hash of the certificate's signature
-/// algorithm.
-pub fn cert_hash(certificate: &Certificate<'_>) -> Result<Vec<u8>, Unsupported> {
-    let algorithm = SignatureAlgorithm::from_identifier(&certificate.signature_algorithm)?;
-    Ok(Hash::digest(algorithm.hash(), certificate.raw))
 }

@@ -5,7 +5,7 @@ mod bombs;
 mod meter;
 
 use abide_cmp::protection::{
-    self, Anchors, MacAlgorithm, ProtectionError, SignatureAlgorithm, SignatureVerifier,
+    self, Anchors, MacAlgorithm, Policy, ProtectionError, SignatureAlgorithm, SignatureVerifier,
     SoftwareVerifier, Verdict, verify_mac, verify_signature,
 };
 use abide_cmp::{
@@ -67,11 +67,7 @@ fn verified(name: &str, message: &PkiMessage<'_>) {
         .and_then(|der| Certificate::from_der(der).ok())
         .into_iter()
         .collect();
-    let anchors = Anchors {
-        trusted: &trusted,
-        untrusted: &[],
-        now: NOW,
-    };
+    let anchors = Anchors::new(&trusted, NOW);
     measure(&format!("{name}: verify"), || {
         assert!(verify_signature(message, anchors, &SoftwareVerifier).is_err());
     });
@@ -335,7 +331,7 @@ fn fits(der: &[u8]) -> bool {
     let compute = |algorithm: &MacAlgorithm<'_>, octets: &[u8]| {
         Ok::<_, ProtectionError>(algorithm.compute(b"secret", octets))
     };
-    verify_mac(&message, compute).is_ok()
+    verify_mac(&message, Policy::default(), compute).is_ok()
 }
 
 /// OpenSSL 3 and 4 hash for minutes here.
@@ -348,7 +344,7 @@ fn a_small_bomb_is_refused_before_it_goes_off() {
         let computed = |_: &MacAlgorithm<'_>, _: &[u8]| -> Result<_, ProtectionError> {
             panic!("something is derived")
         };
-        verify_mac(&message, computed)
+        verify_mac(&message, Policy::default(), computed)
     };
     match refused() {
         Err(ProtectionError::Unsupported(protection::Unsupported::Limit {

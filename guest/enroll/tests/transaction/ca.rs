@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_cmp::der::{Writer, tag};
-use abide_cmp::protection::{Hash, MacAlgorithm, ProtectionError, verify_mac};
+use abide_cmp::protection::{Hash, MacAlgorithm, Policy, ProtectionError, verify_mac};
 use abide_cmp::{
     AlgorithmIdentifier, BodyType, CertOrEncCert, CertRepMessage, CertResponse, CertifiedKeyPair,
     Draft, ErrorMsgContent, FailInfo, GeneralName, Name, PkiBody, PkiHeader, PkiMessage, PkiStatus,
@@ -65,7 +65,7 @@ impl Ca {
     /// What an honest CA answers. The same octets get the same answer again.
     pub(crate) fn answer(&self, octets: &[u8]) -> Vec<u8> {
         let request = PkiMessage::from_der(octets).expect("a PKIMessage");
-        verify_mac(&request, |algorithm, data| {
+        verify_mac(&request, Policy::default(), |algorithm, data| {
             Ok::<_, ProtectionError>(algorithm.compute(SECRET, data))
         })
         .expect("a request that is protected by the secret");

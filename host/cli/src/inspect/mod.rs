@@ -6,7 +6,7 @@ mod verdict;
 
 use std::path::PathBuf;
 
-use abide_host::wit::message::{DecodeError, Leniency, Trust};
+use abide_host::wit::message::{DecodeError, Leniency, Options, Trust};
 use abide_host::{Gate, HostError};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
@@ -113,6 +113,8 @@ enum Deviation {
     FractionalSeconds,
     /// raVerified as A0 02 05 00
     ExplicitRaVerified,
+    /// Optional lists without an element, taken as absent
+    EmptyLists,
 }
 
 impl From<Deviation> for Leniency {
@@ -121,6 +123,7 @@ impl From<Deviation> for Leniency {
             Deviation::NonMinimalLengths => Leniency::NON_MINIMAL_LENGTHS,
             Deviation::FractionalSeconds => Leniency::FRACTIONAL_SECONDS,
             Deviation::ExplicitRaVerified => Leniency::EXPLICIT_RA_VERIFIED,
+            Deviation::EmptyLists => Leniency::EMPTY_LISTS,
         }
     }
 }
@@ -325,7 +328,11 @@ impl Inspector<'_> {
                     input.name
                 )));
             }
-            let verdict = verdict::verify(&self.gate, &input.der, trust, self.leniency).await?;
+            let options = Options {
+                leniency: self.leniency,
+                allow_sha1: self.args.against.allow_sha1,
+            };
+            let verdict = verdict::verify(&self.gate, &input.der, trust, options).await?;
             more.insert("verification".into(), verdict::verification(&verdict));
             complaint = verdict.err().map(|refusal| Stop {
                 exit: refusal.exit,

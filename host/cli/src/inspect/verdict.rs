@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use abide_host::Gate;
-use abide_host::wit::message::{Anchors, Finding, Leniency, Options, Trust, VerifyError, Weight};
-use clap::Args;
+use abide_host::wit::message::{
+    Anchors, Finding, Leniency, Options, Role, Trust, VerifyError, Weight,
+};
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{host, not_readable};
@@ -29,6 +31,29 @@ pub(super) struct Against {
     /// Trust anchors for the signer
     #[arg(long, value_name = "FILE", requires = "verify")]
     trusted: Vec<PathBuf>,
+    /// Certificates that help to find the signer's path and are not trusted
+    #[arg(long, value_name = "FILE", requires = "trusted")]
+    untrusted: Vec<PathBuf>,
+    /// What the signer must be authorised to be, by its extKeyUsage
+    #[arg(long, value_enum, requires = "trusted")]
+    role: Option<RoleName>,
+    /// Accept SHA-1 in signatures and in the derivation of keys
+    #[arg(long, requires = "verify")]
+    pub(super) allow_sha1: bool,
+}
+
+/// Authorities by the names of RFC 9810, 4.5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RoleName {
+    /// id-kp-cmcCA
+    #[value(name = "cmcCA")]
+    CmcCa,
+    /// id-kp-cmcRA
+    #[value(name = "cmcRA")]
+    CmcRa,
+    /// id-kp-cmKGA
+    #[value(name = "cmKGA")]
+    CmKga,
 }
 
 impl Against {
@@ -42,6 +67,12 @@ impl Against {
             )),
             (None, files, _) => Ok(Some(Trust::Anchors(Anchors {
                 certificates: pem::all_certificates("--trusted", files)?,
+                untrusted: pem::all_certificates("--untrusted", &self.untrusted)?,
+                role: self.role.map(|role| match role {
+                    RoleName::CmcCa => Role::CmcCa,
+                    RoleName::CmcRa => Role::CmcRa,
+                    RoleName::CmKga => Role::CmKga,
+                }),
                 at: i64::try_from(when::now_ms() / 1000).unwrap_or(i64::MAX),
             }))),
         }
@@ -64,9 +95,8 @@ pub(super) async fn verify(
     gate: &Gate,
     message: &[u8],
     trust: &Trust,
-    leniency: Leniency,
+    options: Options,
 ) -> Result<Verdict, Stop> {
-    let options = Options { leniency };
     let verdict = gate.verify(message, trust, options).await.map_err(host)?;
     Ok(match verdict {
         Ok(signer) => Ok(json!({
@@ -76,9 +106,18 @@ pub(super) async fn verify(
                 .certificate
                 .as_ref()
                 .map(|der| pem::encode("CERTIFICATE", der)),
+            "roles": signer.roles.iter().map(role_name).collect::<Vec<_>>(),
         })),
         Err(error) => Err(refusal(&error)),
     })
+}
+
+fn role_name(role: &Role) -> &'static str {
+    match role {
+        Role::CmcCa => "cmcCA",
+        Role::CmcRa => "cmcRA",
+        Role::CmKga => "cmKGA",
+    }
 }
 
 fn refusal(error: &VerifyError) -> Refusal {

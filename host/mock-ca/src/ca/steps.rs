@@ -3,7 +3,7 @@
 use abide_cmp::protection::{self, Hash};
 use abide_cmp::{
     CertOrEncCert, CertRepMessage, CertResponse, CertStatus, Certificate, CertifiedKeyPair,
-    FailInfo, Name, PkiBody, PkiFreeText, PkiMessage, PkiStatus, PkiStatusInfo, PollRep,
+    FailInfo, Name, PVNO_3, PkiBody, PkiFreeText, PkiMessage, PkiStatus, PkiStatusInfo, PollRep,
 };
 use anyhow::Context;
 
@@ -16,9 +16,6 @@ use crate::refusal::{Refusal, Trouble};
 use crate::transactions::{State, Transaction};
 use crate::wanted::Wanted;
 use crate::{Repeat, limits};
-
-/// pvno of messages that may name the hash of a certHash (RFC 9810, 5.3.18).
-const PVNO_3: u8 = 3;
 
 impl Ca {
     /// ir, cr and p10cr.
@@ -324,18 +321,20 @@ fn judge(
     let expected = match &status.hash_alg {
         None => {
             let read = Certificate::from_der(certificate).context("a remembered certificate")?;
-            protection::cert_hash(&read).context("a remembered certificate")?
+            let implied = protection::cert_hash(&read);
+            if implied.needs_hash_alg {
+                return Err(bad_request(
+                    "the certificate's signature implies no hash: hashAlg is missing".into(),
+                )
+                .into());
+            }
+            implied.value
         }
         Some(_) if request.message.header.pvno < PVNO_3 => {
             return Err(bad_request("hashAlg needs pvno 3 (RFC 9810, 5.3.18)".into()).into());
         }
-        Some(algorithm) => Hash::from_oid(algorithm.oid)
-            .ok_or_else(|| {
-                Refusal::new(
-                    FailInfo::BAD_ALG,
-                    format!("hashAlg {} is not known", algorithm.oid),
-                )
-            })?
+        Some(algorithm) => Hash::from_identifier(algorithm)
+            .map_err(|why| Refusal::new(FailInfo::BAD_ALG, format!("hashAlg: {why}")))?
             .digest(certificate),
     };
     if status.cert_hash != expected {

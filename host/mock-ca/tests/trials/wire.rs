@@ -1,6 +1,6 @@
 //! Messages, read and changed.
 
-use abide_cmp::protection::{Anchors, MacAlgorithm, SoftwareVerifier, verify_signature};
+use abide_cmp::protection::{Anchors, MacAlgorithm, Policy, SoftwareVerifier, verify_signature};
 use abide_cmp::{
     Certificate, Draft, ErrorMsgContent, PkiBody, PkiHeader, PkiMessage, PkiStatusInfo, Time,
 };
@@ -73,7 +73,7 @@ pub(crate) fn changed<'a>(
     let mut message = PkiMessage::from_der(der).unwrap();
     change(&mut message.header, &mut message.body);
     let algorithm = message.header.protection_alg.unwrap();
-    let algorithm = MacAlgorithm::from_identifier(&algorithm).unwrap();
+    let algorithm = MacAlgorithm::from_identifier(&algorithm, Policy::default()).unwrap();
     let draft = Draft::new(&message.header, &message.body);
     let bits = algorithm.compute(world::SECRET.as_bytes(), &draft.protected_part());
     draft.finish(Some(&bits), &message.extra_certs)
@@ -106,11 +106,7 @@ pub(crate) fn is_signed_by_ca(world: &World, der: &[u8]) -> bool {
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap();
     let now = Time::from_unix(since.as_secs().try_into().unwrap());
-    let anchors = Anchors {
-        trusted: &trusted,
-        untrusted: &[],
-        now,
-    };
+    let anchors = Anchors::new(&trusted, now);
     let message = PkiMessage::from_der(der).unwrap();
     verify_signature(&message, anchors, &SoftwareVerifier).is_ok()
 }
