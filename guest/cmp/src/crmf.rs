@@ -3,12 +3,13 @@
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
-use crate::der::{Reader, Writer, tag};
+use crate::der::{Element, Reader, Writer, tag};
 use crate::error::{Context, Result, Rule};
 use crate::name::{GeneralName, Name};
 use crate::oid::Oid;
 use crate::popo::ProofOfPossession;
-use crate::x509::{Extension, read_extension_list};
+use crate::time::Time;
+use crate::x509::{AlgorithmIdentifier, Extension, read_extension_list};
 
 /// One request for a certificate with its proof of possession (RFC 4211, 3).
 ///
@@ -144,6 +145,48 @@ pub struct CertTemplate<'a> {
 }
 
 impl<'a> CertTemplate<'a> {
+    /// The identifier octets of the fields, by their numbers.
+    const TAGS: [u8; 10] = [0x80, 0x81, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0x87, 0x88, 0xa9];
+
+    /// The version of the certificate: 2 is v3.
+    pub fn version(&self) -> Option<i64> {
+        match self.other(0)? {
+            Other::Version(version) => Some(version),
+            _ => None,
+        }
+    }
+
+    /// The serial number in two's complement.
+    pub fn serial_number(&self) -> Option<&'a [u8]> {
+        match self.other(1)? {
+            Other::SerialNumber(serial) => Some(serial),
+            _ => None,
+        }
+    }
+
+    /// How the certificate is to be signed.
+    pub fn signing_alg(&self) -> Option<AlgorithmIdentifier<'a>> {
+        match self.other(2)? {
+            Other::SigningAlg(algorithm) => Some(algorithm),
+            _ => None,
+        }
+    }
+
+    /// When the certificate is to be valid: notBefore and notAfter.
+    pub fn validity(&self) -> Option<(Option<Time>, Option<Time>)> {
+        match self.other(4)? {
+            Other::Validity(not_before, not_after) => Some((not_before, not_after)),
+            _ => None,
+        }
+    }
+
+    /// One of the fields that are kept as they were read.
+    fn other(&self, number: u8) -> Option<Other<'a>> {
+        let (_, der) = self.others.iter().find(|(found, _)| *found == number)?;
+        let element = Reader::judged(der).any().ok()?;
+        Other::read(number, &element).ok()
+    }
+
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let mut fields = reader.sequence()?;
         let mut template = Self::default();
@@ -151,7 +194,8 @@ impl<'a> CertTemplate<'a> {
         while let Some(found) = fields.peek() {
             let number = found & 0x1f;
             let in_order = last.is_none_or(|last| number > last);
-            if found & 0xc0 != 0x80 || number > 9 || !in_order {
+            let known = Self::TAGS.get(usize::from(number)) == Some(&found);
+            if !known || !in_order {
                 return fields.fault(Rule::UnexpectedTag {
                     expected: "the next CertTemplate field",
                     found,
@@ -172,7 +216,11 @@ impl<'a> CertTemplate<'a> {
                     template.extensions =
                         read_extension_list(&mut extensions.contents()).at("extensions")?;
                 }
-                _ => template.others.push((number, fields.any()?.raw)),
+                _ => {
+                    let element = fields.any()?;
+                    Other::read(number, &element)?;
+                    template.others.push((number, element.raw));
+                }
             }
         }
         Ok(template)
@@ -212,6 +260,40 @@ impl<'a> CertTemplate<'a> {
                 });
             }
         });
+    }
+}
+
+/// A field of a CertTemplate that is kept as it was read.
+enum Other<'a> {
+    Version(i64),
+    SerialNumber(&'a [u8]),
+    SigningAlg(AlgorithmIdentifier<'a>),
+    Validity(Option<Time>, Option<Time>),
+    UniqueId,
+}
+
+impl<'a> Other<'a> {
+    fn read(number: u8, element: &Element<'a>) -> Result<Self> {
+        Ok(match number {
+            0 => Self::Version(element.integer().at("version")?),
+            1 => Self::SerialNumber(element.big_integer().at("serialNumber")?),
+            2 => Self::SigningAlg(
+                AlgorithmIdentifier::read_contents(&mut element.contents()).at("signingAlg")?,
+            ),
+            4 => {
+                // OptionalValidity ::= SEQUENCE {
+                //     notBefore [0] Time OPTIONAL, notAfter [1] Time OPTIONAL }
+                let mut times = element.contents();
+                let not_before = times.explicit(0, Time::either).at("validity.notBefore")?;
+                let not_after = times.explicit(1, Time::either).at("validity.notAfter")?;
+                times.finish().at("validity")?;
+                Self::Validity(not_before, not_after)
+            }
+            _ => {
+                element.bits().at("issuerUID or subjectUID")?;
+                Self::UniqueId
+            }
+        })
     }
 }
 

@@ -64,7 +64,7 @@ pub use message::{Draft, PkiMessage};
 pub use name::{GeneralName, Name, NameError};
 pub use parts::{HeaderParts, Parts};
 pub use pop::Challenge;
-pub use popo::{PopoPrivKey, PoposkInput, ProofOfPossession};
+pub use popo::{PkMacValue, PopoPrivKey, PoposkInput, ProofOfPossession};
 pub use revocation::{RevAnnContent, RevDetails, RevRepContent};
 pub use san::{SubjectAltName, SubjectAltNameError};
 pub use status::{FailInfo, PkiFreeText, PkiStatus, PkiStatusInfo};

@@ -46,7 +46,6 @@ pub enum ProofOfPossession<'a> {
 /// POPOSigningKeyInput ::= SEQUENCE {
 ///     authInfo CHOICE { sender [0] GeneralName, publicKeyMAC PKMACValue },
 ///     publicKey SubjectPublicKeyInfo }
-/// PKMACValue ::= SEQUENCE { algId AlgorithmIdentifier, value BIT STRING }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoposkInput<'a> {
@@ -54,8 +53,44 @@ pub struct PoposkInput<'a> {
     pub contents: &'a [u8],
     /// Who asks, where it is not a MAC that tells.
     pub sender: Option<GeneralName<'a>>,
+    /// The MAC over the key, where there is no sender.
+    pub public_key_mac: Option<PkMacValue<'a>>,
     /// The key that is proved.
     pub public_key: PublicKeyInfo<'a>,
+}
+
+/// A MAC and how it was made (RFC 4211, 4.1).
+///
+/// ```text
+/// PKMACValue ::= SEQUENCE { algId AlgorithmIdentifier, value BIT STRING }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PkMacValue<'a> {
+    /// How it was made.
+    pub algorithm: AlgorithmIdentifier<'a>,
+    /// The MAC.
+    pub value: &'a [u8],
+}
+
+impl<'a> PkMacValue<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self> {
+        Self::read_contents(&mut reader.sequence()?)
+    }
+
+    fn read_contents(fields: &mut Reader<'a>) -> Result<Self> {
+        let algorithm = AlgorithmIdentifier::read(fields).at("algId")?;
+        let value = fields
+            .element(tag::BIT_STRING, "a BIT STRING")
+            .and_then(|bits| bits.octet_aligned_bits())
+            .at("value")?;
+        fields.clone().finish()?;
+        Ok(Self { algorithm, value })
+    }
+
+    /// From the contents of [`PopoPrivKey::AgreeMac`].
+    pub fn from_contents(contents: &'a [u8]) -> Result<Self> {
+        Self::read_contents(&mut Reader::new(contents))
+    }
 }
 
 /// How the possession of a key that cannot sign is proved (RFC 4211, 4.2 and 4.3).
@@ -79,7 +114,7 @@ pub enum PopoPrivKey<'a> {
     ChallengeResp,
     /// A MAC under a key from Diffie-Hellman.
     DhMac(&'a [u8]),
-    /// The contents of a PKMACValue.
+    /// The contents of a PKMACValue, for [`PkMacValue::from_contents`].
     AgreeMac(&'a [u8]),
     /// The private key itself, for the CA.
     EncryptedKey(EnvelopedData<'a>),
@@ -165,14 +200,16 @@ impl<'a> PoposkInput<'a> {
     fn read(element: &Element<'a>) -> Result<Self> {
         let mut fields = element.contents();
         let sender = fields.explicit(0, GeneralName::read).at("sender")?;
-        if sender.is_none() {
-            fields.sequence().at("publicKeyMAC")?;
-        }
+        let public_key_mac = match sender {
+            Some(_) => None,
+            None => Some(PkMacValue::read(&mut fields).at("publicKeyMAC")?),
+        };
         let public_key = PublicKeyInfo::read(&mut fields).at("publicKey")?;
         fields.finish()?;
         Ok(Self {
             contents: element.value,
             sender,
+            public_key_mac,
             public_key,
         })
     }
@@ -195,7 +232,10 @@ impl<'a> PopoPrivKey<'a> {
                 _ => return fault(Rule::Content("a SubsequentMessage other than 0 and 1")),
             },
             0x82 => Self::DhMac(element.octet_aligned_bits().at("dhMAC")?),
-            0xa3 => Self::AgreeMac(element.value),
+            0xa3 => {
+                PkMacValue::read_contents(&mut element.contents()).at("agreeMAC")?;
+                Self::AgreeMac(element.value)
+            }
             0xa4 => Self::EncryptedKey(EnvelopedData::read(&element).at("encryptedKey")?),
             found => {
                 return fault(Rule::UnexpectedTag {

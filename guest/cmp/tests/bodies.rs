@@ -193,11 +193,13 @@ fn requests_with_every_proof_of_possession() {
             },
         ),
         (
-            |w| w.raw(&[0xa3, 0x05, 0xa3, 0x03, 0x02, 0x01, 0x00]),
+            |w| w.raw(&[0xa3, 0x0b, 0xa3, 0x09, 0x30, 3, 6, 1, 0x2a, 3, 2, 0, 0xaa]),
             |p| {
                 matches!(
                     p,
-                    ProofOfPossession::KeyAgreement(PopoPrivKey::AgreeMac([2, 1, 0]))
+                    ProofOfPossession::KeyAgreement(PopoPrivKey::AgreeMac([
+                        0x30, 3, 6, 1, 0x2a, 3, 2, 0, 0xaa
+                    ]))
                 )
             },
         ),
