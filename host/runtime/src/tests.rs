@@ -23,12 +23,16 @@ use crate::{
 
 const MESSAGE: &[u8] = b"whatever";
 
-const STRICT: Leniency = Leniency::empty();
+fn strict() -> Leniency {
+    Leniency::empty()
+}
 
-const OPTIONS: Options = Options {
-    leniency: STRICT,
-    allow_sha1: false,
-};
+fn options() -> Options {
+    Options {
+        leniency: strict(),
+        allow_sha1: false,
+    }
+}
 
 /// A core module in text form as a component of a world.
 fn component(world: &str, text: &str) -> Vec<u8> {
@@ -81,7 +85,7 @@ async fn an_endless_loop_ends_at_the_deadline() {
         component: "gate",
         budget,
     };
-    assert_eq!(gate.decode(MESSAGE, STRICT).await.unwrap_err(), expected);
+    assert_eq!(gate.decode(MESSAGE, strict()).await.unwrap_err(), expected);
     assert!(begin.elapsed() >= budget);
     assert_works(&gate).await;
 }
@@ -93,7 +97,10 @@ async fn a_greedy_guest_ends_at_the_memory_limit() {
         component: "gate",
         limit: 8 << 20,
     };
-    assert_eq!(gate.describe(MESSAGE, STRICT).await.unwrap_err(), expected);
+    assert_eq!(
+        gate.describe(MESSAGE, strict()).await.unwrap_err(),
+        expected
+    );
     assert_works(&gate).await;
 }
 
@@ -102,7 +109,7 @@ async fn a_trap_is_an_error_and_the_instance_is_replaced() {
     let gate = gate(config());
     let trust = Trust::Secret(Vec::new());
     for _ in 0..20 {
-        let error = gate.verify(MESSAGE, &trust, OPTIONS).await.unwrap_err();
+        let error = gate.verify(MESSAGE, &trust, options()).await.unwrap_err();
         let HostError::Trap { component, reason } = error else {
             panic!("{error}")
         };
@@ -205,13 +212,17 @@ async fn the_gate_that_is_carried_along_works() {
         .await
         .unwrap();
     assert_eq!(next, Ok(Decision::WaitUntil(4_600_000)));
-    let error = gate.decode(b"<html>", STRICT).await.unwrap().unwrap_err();
+    let error = gate.decode(b"<html>", strict()).await.unwrap().unwrap_err();
     assert_eq!(error.offset, 0);
-    let error = gate.describe(b"<html>", STRICT).await.unwrap().unwrap_err();
+    let error = gate
+        .describe(b"<html>", strict())
+        .await
+        .unwrap()
+        .unwrap_err();
     assert_eq!(error.offset, 0);
     let trust = Trust::Secret(b"secret".to_vec());
     let error = gate
-        .verify(b"<html>", &trust, OPTIONS)
+        .verify(b"<html>", &trust, options())
         .await
         .unwrap()
         .unwrap_err();
