@@ -583,7 +583,7 @@ cases! {
         let public_key = PublicKeyInfo::from_der(ec_key(&[4; 65])).expect("a key");
         let Some(ProofOfPossession::Signature { input, .. }) = &mut part!(m, Requests)[0].popo
         else { panic!("no signature") };
-        *input = Some(PoposkInput { contents: &[], sender: None, public_key })
+        *input = Some(PoposkInput { contents: &[], sender: None, public_key_mac: None, public_key })
     };
     rfc_9483_4_1_1_popo_algorithm = POPO_ALGORITHM, ir(), |m| {
         part!(m, Requests)[0].popo = Some(ProofOfPossession::Signature {
