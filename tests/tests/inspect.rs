@@ -480,7 +480,8 @@ fn the_schema_is_printed() {
     assert_eq!((ended.code, &ended.stdout[..]), (Some(0), SCHEMA));
 }
 
-/// Every readable file of the corpus, with all leniencies and with none.
+/// The vectors of the codec, and every readable file of the corpus where that is at hand,
+/// with all leniencies and with none.
 #[test]
 fn what_is_described_fits_the_schema() {
     let lenient = Leniency {
@@ -488,8 +489,11 @@ fn what_is_described_fits_the_schema() {
         fractional_seconds: true,
         explicit_ra_verified: true,
     };
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
-    let mut folders = vec![corpus];
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = vec![
+        here.join("../guest/cmp/tests/vectors"),
+        here.join("../../shared/corpus"),
+    ];
     let mut described = 0;
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(&folder) else {
@@ -511,5 +515,5 @@ fn what_is_described_fits_the_schema() {
             }
         }
     }
-    assert!(described == 0 || described > 1500, "only {described}");
+    assert!(described > 100, "only {described}");
 }

@@ -10,19 +10,30 @@ use crate::x509::{AlgorithmIdentifier, PublicKeyInfo};
 /// The name alone where there are no parameters or NULL; else an object with the
 /// parameters in words, or as hexadecimal where they are not known.
 pub(super) fn algorithm(identifier: &AlgorithmIdentifier<'_>) -> Node {
+    within(identifier, 0)
+}
+
+/// Algorithms inside each other that are told apart. PBMAC1 has three: its own name, its key
+/// derivation, and the PRF of that.
+const DEPTH: usize = 4;
+
+/// An algorithm among the parameters of so many others.
+fn within(identifier: &AlgorithmIdentifier<'_>, depth: usize) -> Node {
     let Some(der) = identifier.parameters.filter(|der| *der != [0x05, 0x00]) else {
         return oid(identifier.oid);
     };
     let name = oid(identifier.oid);
     let mut reader = Reader::judged(der);
+    let depth = depth + 1;
     let known = match identifier.oid {
-        oid::PASSWORD_BASED_MAC => pbm(&mut reader),
-        oid::DH_BASED_MAC => dhbm(&mut reader),
-        oid::PBMAC1 => pbmac1(&mut reader),
-        oid::KEM_BASED_MAC => kem_mac(&mut reader),
-        oid::RSA_PSS => pss(&mut reader),
-        oid::PBKDF2 => pbkdf2(&mut reader),
-        _ => other(&mut reader),
+        _ if depth > DEPTH => Ok(Node::Absent),
+        oid::PASSWORD_BASED_MAC => pbm(&mut reader, depth),
+        oid::DH_BASED_MAC => dhbm(&mut reader, depth),
+        oid::PBMAC1 => pbmac1(&mut reader, depth),
+        oid::KEM_BASED_MAC => kem_mac(&mut reader, depth),
+        oid::RSA_PSS => pss(&mut reader, depth),
+        oid::PBKDF2 => pbkdf2(&mut reader, depth),
+        _ => other(&mut reader, depth),
     };
     match known {
         Ok(Node::Object(mut members)) if reader.is_empty() => {
@@ -33,8 +44,8 @@ pub(super) fn algorithm(identifier: &AlgorithmIdentifier<'_>) -> Node {
     }
 }
 
-fn identifier(reader: &mut Reader<'_>) -> Result<Node> {
-    Ok(algorithm(&AlgorithmIdentifier::read(reader)?))
+fn identifier(reader: &mut Reader<'_>, depth: usize) -> Result<Node> {
+    Ok(within(&AlgorithmIdentifier::read(reader)?, depth))
 }
 
 fn number(reader: &mut Reader<'_>) -> Result<Node> {
@@ -44,42 +55,42 @@ fn number(reader: &mut Reader<'_>) -> Result<Node> {
 }
 
 /// PBMParameter (RFC 9810, 5.1.3.1).
-fn pbm(reader: &mut Reader<'_>) -> Result<Node> {
+fn pbm(reader: &mut Reader<'_>, depth: usize) -> Result<Node> {
     let mut fields = reader.sequence()?;
     let node = object([
         ("salt", hex(fields.octet_string()?.value)),
-        ("owf", identifier(&mut fields)?),
+        ("owf", identifier(&mut fields, depth)?),
         ("iterationCount", number(&mut fields)?),
-        ("mac", identifier(&mut fields)?),
+        ("mac", identifier(&mut fields, depth)?),
     ]);
     fields.finish()?;
     Ok(node)
 }
 
 /// DHBMParameter (RFC 9810, 5.1.3.2).
-fn dhbm(reader: &mut Reader<'_>) -> Result<Node> {
+fn dhbm(reader: &mut Reader<'_>, depth: usize) -> Result<Node> {
     let mut fields = reader.sequence()?;
     let node = object([
-        ("owf", identifier(&mut fields)?),
-        ("mac", identifier(&mut fields)?),
+        ("owf", identifier(&mut fields, depth)?),
+        ("mac", identifier(&mut fields, depth)?),
     ]);
     fields.finish()?;
     Ok(node)
 }
 
 /// PBMAC1-params (RFC 8018, A.5).
-fn pbmac1(reader: &mut Reader<'_>) -> Result<Node> {
+fn pbmac1(reader: &mut Reader<'_>, depth: usize) -> Result<Node> {
     let mut fields = reader.sequence()?;
     let node = object([
-        ("keyDerivationFunc", identifier(&mut fields)?),
-        ("messageAuthScheme", identifier(&mut fields)?),
+        ("keyDerivationFunc", identifier(&mut fields, depth)?),
+        ("messageAuthScheme", identifier(&mut fields, depth)?),
     ]);
     fields.finish()?;
     Ok(node)
 }
 
 /// PBKDF2-params (RFC 8018, A.2). The PRF is HMAC with SHA-1 where none is named.
-fn pbkdf2(reader: &mut Reader<'_>) -> Result<Node> {
+fn pbkdf2(reader: &mut Reader<'_>, depth: usize) -> Result<Node> {
     let mut fields = reader.sequence()?;
     let salt = fields.octet_string()?.value;
     let iterations = number(&mut fields)?;
@@ -89,7 +100,7 @@ fn pbkdf2(reader: &mut Reader<'_>) -> Result<Node> {
     };
     let prf = match fields.is_empty() {
         true => oid(oid::HMAC_SHA1),
-        false => identifier(&mut fields)?,
+        false => identifier(&mut fields, depth)?,
     };
     fields.finish()?;
     Ok(object([
@@ -101,28 +112,28 @@ fn pbkdf2(reader: &mut Reader<'_>) -> Result<Node> {
 }
 
 /// KemBMParameter (RFC 9810, 5.1.3.4).
-fn kem_mac(reader: &mut Reader<'_>) -> Result<Node> {
+fn kem_mac(reader: &mut Reader<'_>, depth: usize) -> Result<Node> {
     let mut fields = reader.sequence()?;
-    let kdf = identifier(&mut fields)?;
+    let kdf = identifier(&mut fields, depth)?;
     let context = fields.explicit(0, |reader| Ok(hex(reader.octet_string()?.value)))?;
     let node = object([
         ("kdf", kdf),
         ("kemContext", optional(context, |context| context)),
         ("len", number(&mut fields)?),
-        ("mac", identifier(&mut fields)?),
+        ("mac", identifier(&mut fields, depth)?),
     ]);
     fields.finish()?;
     Ok(node)
 }
 
 /// RSASSA-PSS-params (RFC 4055, 3.1), with the defaults where fields are absent.
-fn pss(reader: &mut Reader<'_>) -> Result<Node> {
+fn pss(reader: &mut Reader<'_>, depth: usize) -> Result<Node> {
     let mut fields = reader.sequence()?;
-    let hash = fields.explicit(0, identifier)?;
+    let hash = fields.explicit(0, |reader| identifier(reader, depth))?;
     let mask = fields.explicit(1, |reader| {
         let mgf = AlgorithmIdentifier::read(reader)?;
         let hash = match mgf.parameters {
-            Some(der) => identifier(&mut Reader::judged(der))?,
+            Some(der) => identifier(&mut Reader::judged(der), depth)?,
             None => Node::Absent,
         };
         Ok(object([("algorithm", oid(mgf.oid)), ("hash", hash)]))
@@ -143,12 +154,12 @@ fn pss(reader: &mut Reader<'_>) -> Result<Node> {
 }
 
 /// Parameters that say what they are: an IV, a curve, another algorithm.
-fn other(reader: &mut Reader<'_>) -> Result<Node> {
+fn other(reader: &mut Reader<'_>, depth: usize) -> Result<Node> {
     let parameters = match reader.peek() {
         Some(tag::OID) => oid(reader.oid()?),
         Some(tag::OCTET_STRING) => hex(reader.octet_string()?.value),
         Some(tag::INTEGER) => number(reader)?,
-        _ => identifier(reader)?,
+        _ => identifier(reader, depth)?,
     };
     Ok(object([("parameters", parameters)]))
 }

@@ -29,10 +29,17 @@ pub(super) fn request(message: &CertReqMsg<'_>) -> Node {
 }
 
 pub(super) fn cert_request(request: &CertRequest<'_>) -> Node {
+    request_with(request, attribute)
+}
+
+fn request_with(
+    request: &CertRequest<'_>,
+    control: fn(&AttributeTypeAndValue<'_>) -> Node,
+) -> Node {
     object([
         ("certReqId", Node::Number(request.cert_req_id)),
         ("certTemplate", cert_template(&request.template)),
-        ("controls", list(&request.controls, attribute)),
+        ("controls", list(&request.controls, control)),
     ])
 }
 
@@ -112,6 +119,15 @@ pub(super) fn attribute(attribute: &AttributeTypeAndValue<'_>) -> Node {
     object([("type", oid(attribute.oid)), ("value", value)])
 }
 
+/// An attribute inside the value of another: not looked into, so that nobody can put one
+/// into the next without end.
+fn plain_attribute(attribute: &AttributeTypeAndValue<'_>) -> Node {
+    object([
+        ("type", oid(attribute.oid)),
+        ("value", any_value(attribute.value)),
+    ])
+}
+
 fn known_attribute<'a>(
     attribute: &AttributeTypeAndValue<'a>,
     reader: &mut Reader<'a>,
@@ -129,12 +145,17 @@ fn known_attribute<'a>(
         oid::REG_CTRL_OLD_CERT_ID => cert_id(&CertId::read(reader)?),
         oid::REG_CTRL_PROTOCOL_ENCR_KEY => public_key(reader.any()?.raw),
         oid::REG_CTRL_ALT_CERT_TEMPLATE => {
-            let attributes = AttributeTypeAndValue::read_optional(reader)?;
-            list(&attributes, self::attribute)
+            let mut fields = reader.sequence()?;
+            let inner = AttributeTypeAndValue {
+                oid: fields.oid()?,
+                value: fields.any()?.raw,
+            };
+            fields.finish()?;
+            plain_attribute(&inner)
         }
         oid::REG_CTRL_ALG_ID => algorithm(&AlgorithmIdentifier::read(reader)?),
         oid::REG_CTRL_RSA_KEY_LEN => integer_element(&reader.element(tag::INTEGER, "an INTEGER")?),
-        oid::REG_INFO_CERT_REQ => cert_request(&read_request(reader)?),
+        oid::REG_INFO_CERT_REQ => request_with(&read_request(reader)?, plain_attribute),
         _ => return Ok(None),
     }))
 }
