@@ -42,7 +42,15 @@ fn all(name: &str, der: &[u8]) {
     });
     #[cfg(feature = "describe")]
     measure(&format!("{name}: describe"), || {
-        drop(abide_cmp::describe(der))
+        drop(abide_cmp::describe(der, abide_cmp::Leniency::STRICT))
+    });
+    measure(&format!("{name}: check"), || {
+        if let Ok(message) = PkiMessage::from_der(der) {
+            drop(abide_cmp::rules::check(
+                &message,
+                abide_cmp::Leniency::STRICT,
+            ));
+        }
     });
     if let Ok(message) = PkiMessage::from_der(der)
         && message.header.protection_alg.is_some()
