@@ -2,6 +2,7 @@
 //! programs of both as processes that end with their test.
 
 pub mod abide;
+pub mod bouncy_castle;
 pub mod canned;
 pub mod openssl;
 pub mod pki;

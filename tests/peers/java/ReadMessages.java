@@ -1,3 +1,5 @@
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -22,6 +24,7 @@ import org.bouncycastle.asn1.x509.CertificateList;
  * and what it found in the notation of the index, or `refused` and why. */
 public final class ReadMessages {
   public static void main(String[] files) throws Exception {
+    PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     for (String file : files) {
       byte[] der = Files.readAllBytes(Path.of(file));
       String found;
@@ -34,7 +37,7 @@ public final class ReadMessages {
       } catch (Exception | StackOverflowError refusal) {
         found = "refused: " + String.valueOf(refusal).replaceAll("[\\r\\n\\t]+", " ");
       }
-      System.out.println(Path.of(file).getFileName() + "\t" + found);
+      out.println(Path.of(file).getFileName() + "\t" + found);
     }
   }
 
