@@ -22,8 +22,8 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   setup       installs what building and testing need, and only what is missing:
-              Rust targets and components by rustup; as root on Debian also OpenSSL,
-              the CMP peer of the tests; the examples' packages for Python and Node,
+              Rust targets and components by rustup; as root on Debian also OpenSSL
+              and Bouncy Castle, the CMP peers of the tests; the examples' packages for Python and Node,
               by pip and npm, below target/elsewhere/
   demo        sets up, builds abide and lets it tell its story: an enrollment at the
               built-in CA that is killed while it waits, and goes on

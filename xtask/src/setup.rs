@@ -24,7 +24,7 @@ struct Package {
 }
 
 /// The peers of the tests.
-const PACKAGES: [Package; 2] = [
+const PACKAGES: [Package; 5] = [
     Package {
         name: "openssl",
         sign: ("openssl", "version"),
@@ -33,10 +33,6 @@ const PACKAGES: [Package; 2] = [
         name: "python3-venv",
         sign: ("python3", "-cimport ensurepip, venv"),
     },
-];
-
-/// What else the comparison of messages needs.
-const COMPARED: [Package; 3] = [
     Package {
         name: "libssl-dev",
         sign: ("ls", "/usr/include/openssl/cmp.h"),
@@ -95,19 +91,9 @@ pub(crate) fn for_testing() -> Result<()> {
     }
 }
 
-/// The peers of the tests and of the benchmark of processes.
+/// The peers of the tests and of the benchmarks.
 pub(crate) fn peers() -> Result<()> {
-    install(&PACKAGES)
-}
-
-/// Those of the benchmark of messages.
-pub(crate) fn for_comparing() -> Result<()> {
-    peers()?;
-    install(&COMPARED)
-}
-
-fn install(packages: &[Package]) -> Result<()> {
-    let names = missing(packages);
+    let names = missing();
     if names.is_empty() {
         return Ok(());
     }
@@ -126,15 +112,15 @@ fn install(packages: &[Package]) -> Result<()> {
             .args(["-qq", "--yes", "--no-install-recommends", "install"])
             .args(&names),
     )?;
-    let still = missing(packages);
+    let still = missing();
     if !still.is_empty() {
         bail!("installed, but still not usable: {}", still.join(" "));
     }
     Ok(())
 }
 
-fn missing(packages: &[Package]) -> Vec<&'static str> {
-    packages
+fn missing() -> Vec<&'static str> {
+    PACKAGES
         .iter()
         .filter(|package| !package.present())
         .map(|package| package.name)

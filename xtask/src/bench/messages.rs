@@ -43,7 +43,7 @@ type Times = Result<Vec<f64>, String>;
 /// `cargo xtask bench messages`.
 pub(super) fn run(rounds: Option<usize>) -> Result<ExitCode> {
     let rounds = rounds.unwrap_or(ROUNDS);
-    setup::for_comparing()?;
+    setup::peers()?;
     super::build()?;
     step("exchanging messages with OpenSSL's mock server");
     let folder = target_dir().join("bench-messages");
