@@ -97,27 +97,43 @@ pub struct Tolerant<T> {
 
 /// What a reader passes over without a fault: every deviation before an offset, where each
 /// was judged already, and from there on those that are allowed.
+///
+/// Every reader and element carries one, so it is a number: the offset in the lower 24 bits,
+/// which is more than [`limits::MESSAGE`], and a bit for each [`Deviation`] above them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tolerance {
-    until: u32,
-    beyond: Leniency,
-}
+pub(crate) struct Tolerance(u32);
 
 impl Tolerance {
     /// None at all: strict.
-    pub(crate) const NONE: Self = Self {
-        until: 0,
-        beyond: Leniency::STRICT,
-    };
+    pub(crate) const NONE: Self = Self(0);
 
     /// For octets that were read before and found acceptable.
-    pub(crate) const JUDGED: Self = Self {
-        until: u32::MAX,
-        beyond: Leniency::STRICT,
-    };
+    pub(crate) const JUDGED: Self = Self(u32::MAX);
 
+    const UNTIL: u32 = (1 << 24) - 1;
+
+    fn before(until: usize) -> Self {
+        Self(u32::try_from(until).map_or(Self::UNTIL, |until| until.min(Self::UNTIL)))
+    }
+
+    fn and_beyond(self, leniency: Leniency) -> Self {
+        let all = [
+            Deviation::NonMinimalLength,
+            Deviation::FractionalSeconds,
+            Deviation::ExplicitRaVerified,
+            Deviation::EmptyList,
+        ];
+        let allowed = all.into_iter().filter(|which| leniency.allows(*which));
+        allowed.fold(self, |sum, which| Self(sum.0 | Self::bit(which)))
+    }
+
+    fn bit(deviation: Deviation) -> u32 {
+        1 << (24 + deviation as u32)
+    }
+
+    #[cold]
     pub(crate) fn covers(self, offset: usize, deviation: Deviation) -> bool {
-        offset < self.until as usize || self.beyond.allows(deviation)
+        offset < (self.0 & Self::UNTIL) as usize || self.0 & Self::bit(deviation) != 0
     }
 }
 
@@ -143,7 +159,7 @@ pub(crate) fn read_with<'a, T>(
             return Err(fault);
         };
         let offset = fault.offset();
-        tolerance.until = u32::try_from(offset + 1).unwrap_or(u32::MAX);
+        tolerance = Tolerance::before(offset + 1);
         tolerations.push(Toleration {
             which,
             offset,
@@ -151,7 +167,7 @@ pub(crate) fn read_with<'a, T>(
         });
         let read_again = tolerations.len() * der.len();
         if tolerations.len() == limits::TOLERATIONS || read_again >= limits::REREAD {
-            tolerance.beyond = leniency;
+            tolerance = tolerance.and_beyond(leniency);
         }
     }
 }

@@ -323,11 +323,17 @@ fn check(name: &Element<'_>) -> Result<()> {
                 limit: limits::RDNS,
             });
         }
-        rdn.collect_up_to(
-            limits::RDN_ATTRIBUTES,
-            "attributes of an RDN",
-            read_attribute,
-        )?;
+        let mut attributes = 0;
+        while !rdn.is_empty() {
+            attributes += 1;
+            if attributes > limits::RDN_ATTRIBUTES {
+                return rdn.fault(Rule::Limit {
+                    what: "attributes of an RDN",
+                    limit: limits::RDN_ATTRIBUTES,
+                });
+            }
+            read_attribute(&mut rdn)?;
+        }
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ impl<'a> Element<'a> {
     pub fn contents(&self) -> Reader<'a> {
         Reader {
             rest: self.value,
-            offset: self.value_offset(),
+            offset: self.value_offset() as u32,
             tolerance: self.tolerance,
         }
     }
@@ -135,7 +135,8 @@ impl<'a> Element<'a> {
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    offset: usize,
+    // Readers are copied a lot, and offsets beyond a message's are for errors only.
+    offset: u32,
     tolerance: Tolerance,
 }
 
@@ -161,7 +162,7 @@ impl<'a> Reader<'a> {
 
     /// Octets read so far, from the start of the whole input.
     pub fn offset(&self) -> usize {
-        self.offset
+        self.offset as usize
     }
 
     /// Whether everything was read.
@@ -176,7 +177,7 @@ impl<'a> Reader<'a> {
 
     /// A fault at the present position.
     pub fn fault<T>(&self, rule: Rule) -> Result<T> {
-        Err(Error::new(self.offset, rule))
+        Err(Error::new(self.offset(), rule))
     }
 
     /// Fails unless everything was read.
@@ -195,7 +196,7 @@ impl<'a> Reader<'a> {
 
     /// The next element, whatever it is.
     pub fn any(&mut self) -> Result<Element<'a>> {
-        let offset = self.offset;
+        let offset = self.offset();
         let fault = |rule| Err(Error::new(offset, rule));
         let (tag, length, header) = match *self.rest {
             [] => return fault(Rule::Truncated),
@@ -234,7 +235,7 @@ impl<'a> Reader<'a> {
         };
         let (raw, rest) = self.rest.split_at(end);
         self.rest = rest;
-        self.offset += end;
+        self.offset = (offset + end) as u32;
         Ok(Element {
             tag,
             value: &raw[header..],
