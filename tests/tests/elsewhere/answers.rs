@@ -19,7 +19,8 @@ const ATTEMPTS: [Option<i64>; 4] = [None, Some(-7), Some(3), Some(1 << 53)];
 /// The questions of one run.
 pub(crate) struct Questions {
     pub(crate) messages: Vec<PathBuf>,
-    pub(crate) secret: String,
+    pub(crate) secrets: Vec<String>,
+    pub(crate) kem: Vec<u8>,
     pub(crate) certificates: Vec<Vec<u8>>,
     pub(crate) at: i64,
 }
@@ -30,7 +31,8 @@ impl Questions {
         json!({
             "attempts": ATTEMPTS,
             "messages": self.messages,
-            "secret": self.secret,
+            "secrets": self.secrets,
+            "kem": hex(&self.kem),
             "anchors": {
                 "certificates": list(self.certificates.clone(), |der| hex(&der).into()),
                 "at": self.at,
@@ -73,19 +75,20 @@ impl Questions {
     async fn read(&self, gate: &Gate, message: &[u8], leniency: Leniency) -> Value {
         let decoded = gate.decode(message, leniency).await.expect("no trap");
         let described = gate.describe(message, leniency).await.expect("no trap");
+        let secrets = self.secrets.iter().map(|secret| secret.clone().into());
+        let anchors = Anchors {
+            certificates: self.certificates.clone(),
+            untrusted: Vec::new(),
+            at: self.at,
+            role: None,
+        };
+        let others = [Trust::Kem(self.kem.clone()), Trust::Anchors(anchors)];
+        let trusts = secrets.map(Trust::Secret).chain(others);
         let mut verdicts = Vec::new();
-        for trust in [
-            Trust::Secret(self.secret.clone().into_bytes()),
-            Trust::Anchors(Anchors {
-                certificates: self.certificates.clone(),
-                untrusted: Vec::new(),
-                at: self.at,
-                role: None,
-            }),
-        ] {
+        for trust in trusts {
             let options = Options {
                 leniency,
-                allow_sha1: false,
+                allow_sha1: !leniency.is_empty(),
             };
             let verdict = gate.verify(message, &trust, options).await;
             verdicts.push(outcome(verdict.expect("no trap"), signer, verify_error));
@@ -109,7 +112,9 @@ impl Questions {
         let mac = match &split.header.protection_alg {
             None => Value::Null,
             Some(algorithm) => {
-                let mac = gate.mac(algorithm, self.secret.as_bytes(), &covered).await;
+                let mac = gate
+                    .mac(algorithm, self.secrets[0].as_bytes(), &covered)
+                    .await;
                 outcome(mac.expect("no trap"), |mac| hex(&mac).into(), verify_error)
             }
         };

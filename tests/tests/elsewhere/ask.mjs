@@ -39,10 +39,11 @@ function ask(call) {
 }
 
 function read(input, trusts, leniency) {
+  const options = { leniency, allowSha1: leniency !== strict };
   return {
     decode: ask(() => message.decode(input, leniency)),
     describe: ask(() => message.describe(input, leniency)),
-    verify: trusts.map((trust) => ask(() => message.verify(input, trust, { leniency, allowSha1: false }))),
+    verify: trusts.map((trust) => ask(() => message.verify(input, trust, options))),
   };
 }
 
@@ -60,6 +61,7 @@ function takenApart(input, secret) {
   };
 }
 
+const strict = {};
 const octets = (hex) => new Uint8Array(Buffer.from(hex, "hex"));
 const policy = backoff.defaultPolicy();
 const answers = [plain(policy)];
@@ -69,19 +71,20 @@ for (const attempts of questions.attempts) {
 }
 const failInfo = new Uint8Array([7, 2]);
 answers.push(plain(message.errorContent("rejection", failInfo, ["no", "nein"])));
-const secret = new TextEncoder().encode(questions.secret);
+const secrets = questions.secrets.map((secret) => new TextEncoder().encode(secret));
 const { certificates, at } = questions.anchors;
 const trusts = [
-  { tag: "secret", val: secret },
+  ...secrets.map((val) => ({ tag: "secret", val })),
+  { tag: "kem", val: octets(questions.kem) },
   { tag: "anchors", val: { certificates: certificates.map(octets), untrusted: [], at: BigInt(at) } },
 ];
 const everything = { nonMinimalLengths: true, fractionalSeconds: true, explicitRaVerified: true };
 for (const name of questions.messages) {
   const input = new Uint8Array(readFileSync(name));
   answers.push({
-    strict: read(input, trusts, {}),
+    strict: read(input, trusts, strict),
     lenient: read(input, trusts, everything),
-    parts: takenApart(input, secret),
+    parts: takenApart(input, secrets[0]),
   });
 }
 for (const answer of answers) console.log(JSON.stringify(answer));

@@ -24,7 +24,7 @@ def ask(gate, name, *arguments):
 
 
 def read(gate, message, trusts, leniency):
-    options = record(**{"leniency": leniency, "allow-sha1": False})
+    options = record(**{"leniency": leniency, "allow-sha1": bool(leniency)})
     return {
         "decode": ask(gate, "decode", message, leniency),
         "describe": ask(gate, "describe", message, leniency),
@@ -47,11 +47,9 @@ def taken_apart(gate, message, secret):
     }
 
 
-def about_message(gate, file, secret, anchors):
+def about_message(gate, file, trusts):
     with open(file, "rb") as opened:
         message = opened.read()
-    # Two cases carry octets, so that the tag must be told.
-    trusts = [Variant("secret", secret), Variant("anchors", anchors)]
     everything = {
         "non-minimal-lengths",
         "fractional-seconds",
@@ -61,7 +59,7 @@ def about_message(gate, file, secret, anchors):
     return {
         "strict": read(gate, message, trusts, set()),
         "lenient": read(gate, message, trusts, everything),
-        "parts": taken_apart(gate, message, secret),
+        "parts": taken_apart(gate, message, trusts[0].payload),
     }
 
 
@@ -73,12 +71,14 @@ def main(component, questions):
     answers = [policy] + [ask(backoff, "delay", policy, n) for n in questions["attempts"]]
     gate = Gate(component)
     answers.append(gate("error-content", "rejection", b"\x07\x02", ["no", "nein"]))
-    secret = questions["secret"].encode()
+    trusts = [Variant("secret", secret.encode()) for secret in questions["secrets"]]
+    trusts.append(Variant("kem", bytes.fromhex(questions["kem"])))
     given = questions["anchors"]
     certificates = [bytes.fromhex(certificate) for certificate in given["certificates"]]
     anchors = record(certificates=certificates, untrusted=[], at=given["at"], role=None)
+    trusts.append(Variant("anchors", anchors))
     for file in questions["messages"]:
-        answers.append(about_message(gate, file, secret, anchors))
+        answers.append(about_message(gate, file, trusts))
     for answer in answers:
         print(json.dumps(answer, default=plain))
 
