@@ -55,6 +55,8 @@ fn dependencies_point_one_way() {
         ("abide", &["abide-host", "abide-mock-ca"]),
         ("abide-tests", &["abide-cmp", "abide-host", "abide-policy"]),
         ("abide-bench", &["abide-cmp", "abide-host"]),
+        // It judges the machine from outside, and is no way into a build of it.
+        ("abide-sim", &["abide-cmp", "abide-enroll"]),
         ("xtask", &[]),
     ];
     let found = dependencies();
@@ -75,6 +77,25 @@ fn dependencies_point_one_way() {
             );
         }
     }
+}
+
+/// Faults that are put into the machine on purpose stay in the tests of the checker.
+#[test]
+fn nothing_but_a_test_turns_mutations_on() {
+    let output = Command::new("git")
+        .args(["grep", "-l", "mutations", "--", "*Cargo.toml"])
+        .current_dir(root())
+        .output()
+        .expect("git");
+    let files = String::from_utf8(output.stdout).expect("UTF-8");
+    let named: Vec<&str> = files.lines().collect();
+    assert_eq!(named, ["guest/enroll/Cargo.toml", "tests/sim/Cargo.toml"]);
+    let simulator = fs::read_to_string(root().join("tests/sim/Cargo.toml")).expect("a manifest");
+    let (_, for_tests) = simulator
+        .split_once("[dev-dependencies]")
+        .expect("dependencies of tests");
+    assert_eq!(simulator.matches("mutations").count(), 1);
+    assert!(for_tests.contains("\"mutations\""));
 }
 
 #[test]

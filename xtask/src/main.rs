@@ -12,6 +12,7 @@ mod fuzz;
 mod peers;
 mod setup;
 mod shell;
+mod sim;
 mod test;
 
 use std::process::ExitCode;
@@ -42,6 +43,11 @@ cargo xtask COMMAND
   fuzz        runs hostile inputs against the crates of the guest; needs a C++ compiler
     --seconds N       for each target, 3 unless given
     TARGET …          all of fuzz/fuzz_targets unless given
+  sim         enrollments in simulated worlds with faults, judged in every state
+    --seeds N         so many random worlds, 100 000 unless given; --from S the first
+    --seed S          that one, with everything that happens in it
+    --exhaustive      every fault at every import of every scenario
+    --help            the rest
   help        this page
 
 Environment
@@ -72,6 +78,7 @@ fn run() -> Result<ExitCode> {
         "peers" => nothing_more(command, rest).and_then(|()| peers::run()),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
+        "sim" => sim::run(rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(ExitCode::SUCCESS)

@@ -100,7 +100,7 @@ pub fn begin(host: &dyn Host, enrollment: &Enrollment) -> Result<Progress, Error
     if let Some(mut open) = Session::load(host, &enrollment.order)? {
         if open.record.phase.is_open() {
             match changed(&plan, host, &open.record)? {
-                None if open.record.deliveries == 0 => return open.drive(&plan, false),
+                None if open.record.never_left() => return open.drive(&plan, false),
                 None => return Err(Error::InProgress(open.record.id())),
                 Some(what) => open.end_changed(what)?,
             }
@@ -383,6 +383,7 @@ impl<'h> Session<'h> {
                 }
                 request::poll(plan, self.host, &mut self.record, now_ms)?;
                 self.record.polls += 1;
+                self.record.deliveries = 1;
                 self.record.updated_ms = now_ms;
                 self.store()?;
                 fresh = true;
@@ -396,19 +397,15 @@ impl<'h> Session<'h> {
     /// now holds a new request that was never sent.
     fn exchange(&mut self, plan: &Plan<'_>, fresh: bool) -> Result<bool, Error> {
         let limits = &plan.enrollment.limits;
-        let enrolling = self.record.phase == Phase::Enrolling;
         let (certain_before, deliveries_before) = if fresh {
-            (
-                true,
-                self.record.deliveries.saturating_sub(u32::from(enrolling)),
-            )
+            (true, self.record.deliveries.saturating_sub(1))
         } else {
             // Written before it is sent again, so that of two processes that go on with
             // the same transaction only one does, and a crash from here on counts as a
             // delivery.
             let before = (!self.record.maybe_delivered, self.record.deliveries);
             self.record.maybe_delivered = true;
-            self.record.deliveries += u32::from(enrolling);
+            self.record.deliveries += 1;
             self.record.updated_ms = self.host.now_ms();
             self.store()?;
             before
@@ -465,6 +462,7 @@ impl<'h> Session<'h> {
         let new_request = self.record.pending && self.record.last_request != before.last_request;
         if new_request {
             self.record.maybe_delivered = true;
+            self.record.deliveries = 1;
         }
         self.store()?;
         self.tell_step(&before);

@@ -57,7 +57,7 @@ pub(crate) fn handle_message(
         {
             match single_response(plan, &record, response) {
                 Ok(response) => {
-                    return take_response(plan, host, record, message, response, now_ms);
+                    return take_response(plan, host, before, record, message, response, now_ms);
                 }
                 Err(why) => why.into(),
             }
@@ -186,7 +186,7 @@ fn fail_for_good(
 }
 
 fn ca_may_have_issued(record: &TransactionRecord) -> bool {
-    record.phase != Phase::Enrolling || record.deliveries > 0
+    !record.never_left()
 }
 
 /// Ends a transaction whose time or number of polls ran out, or whose configuration
@@ -258,9 +258,11 @@ fn single_poll_rep<'m, 'r>(
     }
 }
 
+/// `before` is the record as it was before the answer, for one that cannot be used.
 fn take_response(
     plan: &Plan<'_>,
     host: &dyn Host,
+    before: TransactionRecord,
     mut record: TransactionRecord,
     message: &PkiMessage<'_>,
     response: &CertResponse<'_>,
@@ -314,7 +316,7 @@ fn take_response(
                 retry_after_s: None,
                 not_delivered: false,
             };
-            return Ok(handle_trouble(record, limits, trouble, now_ms));
+            return Ok(handle_trouble(before, limits, trouble, now_ms));
         }
     };
     if Mutation::UnreadableExtraCertSinks.is_on() {
@@ -487,9 +489,10 @@ fn refused(
     now_ms: u64,
 ) -> TransactionRecord {
     let fail_info = status.fail_info.unwrap_or_default();
-    // After a request that was sent more than once, a refusal of the repetition does not
-    // tell what became of the first.
-    let orphan = record.phase == Phase::Enrolling && record.deliveries > 1;
+    // After a message that was sent more than once, a refusal of the repetition does not
+    // tell what became of the first. And what is in use can only be our own transaction,
+    // which something on the way has delivered twice: nobody else has these 128 bits.
+    let orphan = record.deliveries > 1 || fail_info.intersects(FailInfo::TRANSACTION_ID_IN_USE);
     let mut failure = Failure::new(
         FailureClass::Refused,
         Fault::Peer,

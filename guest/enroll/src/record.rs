@@ -172,8 +172,8 @@ pub struct TransactionRecord {
     pub trouble: Option<Failure>,
     #[n(30)]
     pub history: Vec<HistoryEntry>,
-    /// Transmissions of the enrollment request that may have reached the CA. After more
-    /// than one, a refusal does not tell what became of the first.
+    /// Transmissions of `last_request` that may have reached the CA. After more than one, a
+    /// refusal does not tell what became of the first.
     #[n(31)]
     pub deliveries: u32,
 }
@@ -182,6 +182,11 @@ impl TransactionRecord {
     /// The transactionID in lowercase hexadecimal.
     pub fn id(&self) -> String {
         hex(&self.transaction_id)
+    }
+
+    /// Whether the CA has certainly never heard of this transaction.
+    pub(crate) fn never_left(&self) -> bool {
+        self.phase == Phase::Enrolling && self.deliveries == 0
     }
 
     /// When something is to be done next; none when it has ended.

@@ -4,7 +4,7 @@ use abide_cmp::{BodyType, FailInfo, PkiBody, PkiMessage, PkiStatus, PkiStatusInf
 use abide_enroll::{FailureClass, NetworkError, Operation, Response};
 
 use crate::ca::{error, granted, response};
-use crate::world::{World, failed, issued, ok, waits};
+use crate::world::{SECOND, World, failed, issued, ok, waits};
 
 /// The root certifies another key than the requested one.
 #[test]
@@ -127,4 +127,51 @@ fn the_cert_req_id_must_be_the_one_of_the_request() {
         !taken(Operation::Ir, BodyType::Cp, 0),
         "a cp is no answer to ir"
     );
+}
+
+/// The CA handed the certificate out in answer to the first poll, which was lost.
+#[test]
+fn a_refused_repetition_of_a_poll_is_an_orphan() {
+    for lost in [true, false] {
+        let world = World::new(Operation::P10cr);
+        world.ca.patience.set(1);
+        waits(world.begin().expect("a beginning"));
+        world.next(move |ca, request| match lost {
+            true => {
+                ca.answer(request);
+                Err(NetworkError::Timeout("30 s".into()))
+            }
+            false => Err(NetworkError::Unreachable("refused".into())),
+        });
+        waits(world.step());
+        world.next_says(|ca, request| {
+            let status = PkiStatusInfo::rejection(FailInfo::BAD_REQUEST, "nothing waits");
+            ca.seal(&ca.reply(request), &error(status))
+        });
+        let failure = failed(world.step());
+        assert_eq!(failure.class, FailureClass::Refused);
+        assert_eq!(failure.orphan, lost);
+        assert_eq!(world.ca.issued.borrow().len(), usize::from(lost));
+    }
+}
+
+/// An answer that is authentic and useless is no progress: the pauses grow all the same.
+#[test]
+fn an_unreadable_certificate_does_not_make_the_pauses_short_again() {
+    let world = World::new(Operation::P10cr);
+    for _ in 0..4 {
+        world.next_says(|ca, request| {
+            let junk = [0x30, 0x03, 0x02, 0x01, 0x05];
+            ca.seal(
+                &ca.reply(request),
+                &PkiBody::Cp(response(&[granted(-1, &junk)])),
+            )
+        });
+    }
+    let mut waiting = waits(world.begin().expect("a beginning"));
+    for pause in [5, 10, 20] {
+        assert_eq!(waiting.until_ms - world.now_ms.get(), pause * SECOND);
+        waiting = waits(world.step());
+    }
+    issued(world.step());
 }
