@@ -17,6 +17,7 @@ mod network;
 pub mod run;
 pub mod scenario;
 mod store;
+mod wish;
 mod world;
 
 pub use world::{Tally, Violation, World};

@@ -7,8 +7,7 @@ use std::sync::OnceLock;
 
 use abide_cmp::protection::Verdict;
 use abide_enroll::{
-    CertificateCredential, Credential, Enrollment, Error, Outcome, Phase, SharedSecret,
-    StorageError, Template, TransactionRecord, Want,
+    Credential, Enrollment, Error, Outcome, Phase, StorageError, TransactionRecord,
 };
 
 use crate::ca::{Ca, Fixed};
@@ -17,8 +16,9 @@ use crate::checker::{Breach, Checker, Invariant, Since, When};
 use crate::crypto;
 use crate::fault::{Fault, Place, Plan};
 use crate::network::Network;
-use crate::scenario::{DAY, HOUR, Kind, MINUTE, Protection, SECOND, Setting};
+use crate::scenario::{DAY, HOUR, MINUTE, SECOND, Setting};
 use crate::store::Store;
+use crate::wish::{enrollment, new_key, own_credential, secret};
 
 /// 2026-06-01T00:00:00Z, from `date -u -d 2026-06-01 +%s`.
 const START_MS: u64 = 1_780_272_000_000;
@@ -112,15 +112,6 @@ pub struct World {
     places: Option<Vec<(u64, Place)>>,
     tally: Tally,
     trace: Option<Vec<String>>,
-}
-
-/// The name of the key of the certificate credential of this generation.
-pub(crate) fn own_key(generation: usize) -> String {
-    format!("own {generation}")
-}
-
-fn new_key(order: usize) -> String {
-    format!("new {order}")
 }
 
 impl World {
@@ -739,62 +730,5 @@ fn shown(answer: &Answer) -> String {
         Answer::Response(Err(error)) => format!(": {error:?}"),
         Answer::Verdict(verdict) => format!(": {verdict:?}"),
         Answer::Now(_) | Answer::Octets(_) | Answer::Done => String::new(),
-    }
-}
-
-fn secret(rng: &mut fastrand::Rng) -> Vec<u8> {
-    std::iter::repeat_with(|| rng.u8(..)).take(24).collect()
-}
-
-fn own_credential(generation: usize) -> CertificateCredential {
-    let key = own_key(generation);
-    CertificateCredential {
-        certificate: crypto::certificate(
-            "root",
-            1_000_000 + generation as u64,
-            &crypto::name("CN=device"),
-            &crypto::public_key(&key),
-            crypto::VALID,
-            false,
-        ),
-        chain: Vec::new(),
-        key,
-    }
-}
-
-fn enrollment(setting: &Setting, fixed: &Fixed, order: usize) -> Enrollment {
-    use crate::scenario::Confirming;
-    let key = new_key(order);
-    let scenario = setting.scenario;
-    Enrollment {
-        order: format!("order {order}"),
-        account: "account".into(),
-        operation: scenario.kind.operation(),
-        want: match scenario.kind {
-            Kind::P10cr => Want::Csr(crypto::csr("CN=device", &key)),
-            Kind::Ir | Kind::Cr => Want::Template(Template {
-                subject: "CN=device".into(),
-                sans: Vec::new(),
-                key,
-            }),
-        },
-        server: "http://ca.example/pkix/".into(),
-        recipient: String::new(),
-        credential: match scenario.protection {
-            Protection::Secret => Credential::Secret(SharedSecret {
-                reference: b"device".to_vec(),
-                key: "secret 0".into(),
-                iterations: 100,
-            }),
-            Protection::Certificate => Credential::Certificate(own_credential(0)),
-        },
-        trusted: vec![fixed.root.clone()],
-        out_trusted: Vec::new(),
-        untrusted: Vec::new(),
-        implicit_confirm: matches!(
-            scenario.confirming,
-            Confirming::Implicit | Confirming::NotImplicit
-        ),
-        limits: setting.limits,
     }
 }

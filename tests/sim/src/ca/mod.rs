@@ -219,7 +219,7 @@ impl Ca {
                 .position(|secret| crypto::mac(secret, parameters, &part) == bits);
         }
         (0..self.secrets.len()).find(|&generation| {
-            let key = crypto::public_key(&crate::world::own_key(generation));
+            let key = crypto::public_key(&crate::wish::own_key(generation));
             crypto::signature(&key, &part) == bits
         })
     }

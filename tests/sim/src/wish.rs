@@ -1,0 +1,72 @@
+//! What is wished for in a world, and the secrets and keys it is asked for with.
+
+use abide_enroll::{CertificateCredential, Credential, Enrollment, SharedSecret, Template, Want};
+
+use crate::ca::Fixed;
+use crate::crypto;
+use crate::scenario::{Confirming, Kind, Protection, Setting};
+
+/// The name of the key of the certificate credential of this generation.
+pub(crate) fn own_key(generation: usize) -> String {
+    format!("own {generation}")
+}
+
+pub(crate) fn new_key(order: usize) -> String {
+    format!("new {order}")
+}
+
+pub(crate) fn secret(rng: &mut fastrand::Rng) -> Vec<u8> {
+    std::iter::repeat_with(|| rng.u8(..)).take(24).collect()
+}
+
+pub(crate) fn own_credential(generation: usize) -> CertificateCredential {
+    let key = own_key(generation);
+    CertificateCredential {
+        certificate: crypto::certificate(
+            "root",
+            1_000_000 + generation as u64,
+            &crypto::name("CN=device"),
+            &crypto::public_key(&key),
+            crypto::VALID,
+            false,
+        ),
+        chain: Vec::new(),
+        key,
+    }
+}
+
+pub(crate) fn enrollment(setting: &Setting, fixed: &Fixed, order: usize) -> Enrollment {
+    let key = new_key(order);
+    let scenario = setting.scenario;
+    Enrollment {
+        order: format!("order {order}"),
+        account: "account".into(),
+        operation: scenario.kind.operation(),
+        want: match scenario.kind {
+            Kind::P10cr => Want::Csr(crypto::csr("CN=device", &key)),
+            Kind::Ir | Kind::Cr => Want::Template(Template {
+                subject: "CN=device".into(),
+                sans: Vec::new(),
+                key,
+            }),
+        },
+        server: "http://ca.example/pkix/".into(),
+        recipient: String::new(),
+        credential: match scenario.protection {
+            Protection::Secret => Credential::Secret(SharedSecret {
+                reference: b"device".to_vec(),
+                key: "secret 0".into(),
+                iterations: 100,
+            }),
+            Protection::Certificate => Credential::Certificate(own_credential(0)),
+        },
+        trusted: vec![fixed.root.clone()],
+        out_trusted: Vec::new(),
+        untrusted: Vec::new(),
+        implicit_confirm: matches!(
+            scenario.confirming,
+            Confirming::Implicit | Confirming::NotImplicit
+        ),
+        limits: setting.limits,
+    }
+}
