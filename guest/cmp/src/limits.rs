@@ -23,6 +23,10 @@ pub const IDENTIFIER: usize = 64;
 /// (RFC 5280, 4.1.2.2).
 pub const INTEGER: usize = 32;
 
+/// The longest OBJECT IDENTIFIER, in octets. The longest in use stay below 32, and those that
+/// hold a UUID need 19.
+pub const OID: usize = 128;
+
 /// Elements of any SEQUENCE OF or SET OF. The longest seen in the field are extraCerts
 /// with some ten certificates.
 pub const ELEMENTS: usize = 256;
@@ -37,6 +41,10 @@ pub const RDNS: usize = 64;
 /// Attributes of one relative distinguished name: nearly always one. Two RDNs are compared
 /// attribute by attribute in any order.
 pub const RDN_ATTRIBUTES: usize = 16;
+
+/// The longest string in a name that is read letter by letter, in octets; longer ones are
+/// compared as they are, and shown in hexadecimal. RFC 5280, A.1 allows 64 characters in most attributes.
+pub const NAME_TEXT: usize = 4096;
 
 /// Iterations of a password-based one-way function that are carried out. OpenSSL
 /// accepts up to 100 000; without a cap 2³¹ − 1 keep a core busy for minutes.
@@ -74,9 +82,21 @@ pub const PATH_CANDIDATES: usize = 64;
 /// Certificates in a path, the trust anchor included.
 pub const PATH_LENGTH: usize = 10;
 
-/// Signatures that are verified while one path is sought. Cross-certified loops
-/// would otherwise make the search explode.
-pub const PATH_SIGNATURES: usize = 100;
+/// Signatures that are verified for one message, while its signer and a path to an anchor are
+/// sought. Cross-certified loops would otherwise make the search explode; a signer with a
+/// handful of cross certificates needs ten.
+pub const PATH_SIGNATURES: usize = 32;
+
+/// Octets that are hashed for those signatures, so that the longest message is not hashed for
+/// every certificate under its sender's name.
+pub const SIGNED_OCTETS: usize = 4 << 20;
+
+/// Octets of names that are looked at for the same purpose, counted once for each comparison.
+/// A certificate with a hundred hosts under a hundred nameConstraints needs a fifth.
+pub const NAME_OCTETS: usize = 2 << 20;
+
+/// Characters of a name that an error message shows.
+pub const SHOWN: usize = 256;
 
 /// The largest RSA modulus that is used, in bits.
 pub const RSA_MODULUS_BITS: usize = 8192;
@@ -95,3 +115,12 @@ pub const CRL_ENTRIES: usize = 256;
 /// Rules broken by one message that are told. A message of two thousand faulty parts is no
 /// clearer for the rest.
 pub const FINDINGS: usize = 256;
+
+/// Algorithms in the parameters of each other that are described. A MAC whose key is
+/// derived by PBKDF2 with an HMAC has three.
+pub const ALGORITHMS: usize = 4;
+
+/// Elements of a structure that is described. Each gives some dozens of octets of JSON, and
+/// takes several times as many until it is written. A message with a hundred certificates
+/// has twelve thousand.
+pub const DESCRIBED: usize = 1 << 15;

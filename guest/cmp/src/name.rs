@@ -256,6 +256,14 @@ impl<'a> GeneralName<'a> {
         }
     }
 
+    /// The name's DER, without the tag of a directoryName.
+    pub(crate) fn der(&self) -> &[u8] {
+        match self {
+            Self::Directory(name) => name.der(),
+            Self::Other(der) => der,
+        }
+    }
+
     /// The distinguished name, if it is one.
     pub fn directory(&self) -> Option<&Name<'a>> {
         match self {
@@ -286,7 +294,12 @@ impl fmt::Display for GeneralName<'_> {
                     0x82 => "DNS:",
                     _ => "URI:",
                 })?;
-                write_escaped(f, &String::from_utf8_lossy(element.value))
+                match element.value.len() {
+                    ..=limits::NAME_TEXT => {
+                        write_escaped(f, &String::from_utf8_lossy(element.value))
+                    }
+                    _ => f.write_str(&hexadecimal(&element)),
+                }
             }
             0x87 => match <[u8; 4]>::try_from(element.value) {
                 Ok(four) => write!(f, "IP:{}", core::net::Ipv4Addr::from(four)),
@@ -304,6 +317,28 @@ impl fmt::Display for GeneralName<'_> {
             _ => f.write_str("ediPartyName"),
         }
     }
+}
+
+/// A name for the eyes of people, cut off where it is longer than they would read.
+pub(crate) fn shortened(name: &impl fmt::Display) -> String {
+    /// Takes so many characters and no more.
+    struct Cut(String, usize);
+
+    impl fmt::Write for Cut {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            for c in text.chars() {
+                self.1 = self.1.checked_sub(1).ok_or(fmt::Error)?;
+                self.0.push(c);
+            }
+            Ok(())
+        }
+    }
+
+    let mut cut = Cut(String::new(), limits::SHOWN);
+    if write!(cut, "{name}").is_err() {
+        cut.0.push('…');
+    }
+    cut.0
 }
 
 fn check(name: &Element<'_>) -> Result<()> {
@@ -354,10 +389,12 @@ fn same_rdns<'x>(
         match (left.next(), right.next()) {
             (None, None) => return true,
             (Some(left), Some(right)) => {
-                let same = left.len() == right.len()
-                    && left
-                        .iter()
-                        .all(|l| right.iter().any(|r| same_attribute(l, r)));
+                // An attribute that occurs twice on one side must not hide one on the other.
+                let within = |inner: &[Attribute<'_>], outer: &[Attribute<'_>]| {
+                    let in_outer = |i| outer.iter().any(|o| same_attribute(i, o));
+                    inner.iter().all(in_outer)
+                };
+                let same = left.len() == right.len() && within(left, right) && within(right, left);
                 if !same {
                     return false;
                 }
@@ -369,10 +406,30 @@ fn same_rdns<'x>(
 
 fn same_attribute(left: &Attribute<'_>, right: &Attribute<'_>) -> bool {
     left.oid == right.oid
-        && (left.value.raw == right.value.raw
-            || (is_text(left.value.tag)
-                && is_text(right.value.tag)
-                && folded(&text_of(&left.value)) == folded(&text_of(&right.value))))
+        && (left.value.raw == right.value.raw || same_text(&left.value, &right.value))
+}
+
+/// Whether both are the same text, folded. What cannot be read as text is not: two strings
+/// that are broken in the same places may still differ there.
+fn same_text(left: &Element<'_>, right: &Element<'_>) -> bool {
+    match (exact_text(left), exact_text(right)) {
+        (Some(left), Some(right)) => folded(&left).eq(folded(&right)),
+        _ => false,
+    }
+}
+
+/// The text of a string of reasonable length, with nothing replaced in it.
+fn exact_text<'a>(value: &Element<'a>) -> Option<Cow<'a, str>> {
+    if !is_text(value.tag) || value.value.len() > limits::NAME_TEXT {
+        return None;
+    }
+    if value.tag != tag::BMP_STRING {
+        return core::str::from_utf8(value.value).ok().map(Cow::Borrowed);
+    }
+    let (pairs, rest) = value.value.as_chunks::<2>();
+    let units = pairs.iter().map(|pair| u16::from_be_bytes(*pair));
+    let text: Result<String, _> = char::decode_utf16(units).collect();
+    text.ok().filter(|_| rest.is_empty()).map(Cow::Owned)
 }
 
 fn is_text(tag: u8) -> bool {
@@ -387,6 +444,9 @@ fn is_text(tag: u8) -> bool {
 }
 
 fn text_of<'a>(value: &Element<'a>) -> Cow<'a, str> {
+    if value.value.len() > limits::NAME_TEXT {
+        return hexadecimal(value);
+    }
     if value.tag == tag::BMP_STRING {
         let units = value
             .value
@@ -399,26 +459,46 @@ fn text_of<'a>(value: &Element<'a>) -> Cow<'a, str> {
     if is_text(value.tag) {
         return String::from_utf8_lossy(value.value);
     }
-    // RFC 4514, 2.4: what is no string is shown as the hexadecimal of its encoding.
+    hexadecimal(value)
+}
+
+/// RFC 4514, 2.4: what is no string, or none to be read, is shown as the hexadecimal of its
+/// encoding.
+fn hexadecimal<'a>(value: &Element<'a>) -> Cow<'a, str> {
     let mut hex = String::from("#");
-    for octet in value.raw {
-        let _ = write!(hex, "{octet:02x}");
-    }
+    push_hex(&mut hex, value.raw);
     Cow::Owned(hex)
 }
 
-fn folded(text: &str) -> String {
-    text.split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .to_lowercase()
+/// Adds octets in lowercase hexadecimal. Digit by digit, because there can be millions.
+pub(crate) fn push_hex(text: &mut String, octets: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    text.reserve(octets.len() * 2);
+    for octet in octets {
+        text.push(char::from(DIGITS[usize::from(octet >> 4)]));
+        text.push(char::from(DIGITS[usize::from(octet & 0x0f)]));
+    }
+}
+
+/// In lower case, with single spaces, character by character: a comparison ends at the first
+/// difference.
+fn folded(text: &str) -> impl Iterator<Item = char> {
+    let words = text.split_whitespace().enumerate();
+    words
+        .flat_map(|(index, word)| {
+            let space = (index > 0).then_some(' ');
+            space.into_iter().chain(word.chars())
+        })
+        .flat_map(char::to_lowercase)
+        // A sigma at the end of a word is one in lower case.
+        .map(|c| if c == 'ς' { 'σ' } else { c })
 }
 
 fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     for c in text.chars() {
         match c {
             ',' | '+' | '\\' => write!(f, "\\{c}")?,
-            c if c.is_control() => write!(f, "{}", c.escape_unicode())?,
+            c if c.is_control() => c.escape_unicode().try_for_each(|c| f.write_char(c))?,
             c => f.write_char(c)?,
         }
     }
@@ -610,5 +690,37 @@ mod tests {
         assert!(ab.matches_reversed(&ba));
         assert!(ab.is_within(&Name::parse("/CN=a").unwrap()));
         assert!(!ab.is_within(&Name::parse("/O=b").unwrap()));
+        let (upper, lower) = (Name::parse("/O=ΟΔΟΣ"), Name::parse("/O=οδος"));
+        assert!(upper.unwrap().matches(&lower.unwrap()));
+    }
+
+    fn of_one_rdn(attributes: &[&[u8]]) -> Name<'static> {
+        let der =
+            Writer::encode(|w| w.sequence(|w| w.nested(tag::SET, |w| w.raw(&attributes.concat()))));
+        Name::from_der(&der).unwrap().into_owned()
+    }
+
+    /// Neither is UTF-8, and what replaces the broken octets is the same in both.
+    #[test]
+    fn broken_text_is_compared_octet_by_octet() {
+        let latin1 = |octets: &[u8]| {
+            of_one_rdn(&[&Writer::encode(|w| {
+                w.sequence(|w| {
+                    w.oid(oid::AT_COMMON_NAME);
+                    w.element(tag::TELETEX_STRING, octets);
+                });
+            })])
+        };
+        let (umlaut, accent) = (latin1(b"M\xfcller"), latin1(b"M\xe9ller"));
+        assert!(umlaut.matches(&umlaut.clone()));
+        assert!(!umlaut.matches(&accent));
+    }
+
+    #[test]
+    fn a_repeated_attribute_stands_for_no_other() {
+        let [a, b] = ["a", "b"].map(|text| attribute(oid::AT_COMMON_NAME, text));
+        let (twice, both) = (of_one_rdn(&[&a, &a]), of_one_rdn(&[&a, &b]));
+        assert!(!twice.matches(&both));
+        assert!(!both.matches(&twice));
     }
 }

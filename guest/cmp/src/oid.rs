@@ -7,8 +7,12 @@ use core::fmt;
 pub struct Oid<'a>(&'a [u8]);
 
 impl<'a> Oid<'a> {
-    /// From the value octets of an OBJECT IDENTIFIER; none if they are malformed.
+    /// From the value octets of an OBJECT IDENTIFIER; none if they are malformed or more
+    /// than [`limits::OID`](crate::limits::OID).
     pub fn from_content(content: &'a [u8]) -> Option<Self> {
+        if content.len() > crate::limits::OID {
+            return None;
+        }
         let ends = content.last().is_some_and(|last| last & 0x80 == 0);
         let mut arc_starts = true;
         for &octet in content {

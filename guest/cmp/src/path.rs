@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::der::{Reader, tag};
 use crate::limits;
-use crate::name::{GeneralName, Name};
+use crate::name::{GeneralName, Name, shortened};
 use crate::oid;
 use crate::protection::{Policy, SignatureAlgorithm, SignatureVerifier, Unsupported, Verdict};
 use crate::time::Time;
@@ -53,7 +53,7 @@ pub enum PathError {
 impl PathError {
     fn rule(certificate: &Certificate<'_>, rule: &'static str) -> Self {
         Self::Rule {
-            subject: alloc::format!("{}", certificate.subject),
+            subject: shortened(&certificate.subject),
             rule,
         }
     }
@@ -110,6 +110,27 @@ pub fn build<'a>(
     policy: Policy,
     verifier: &dyn SignatureVerifier,
 ) -> Result<Vec<Certificate<'a>>, PathError> {
+    build_within(
+        leaf,
+        candidates,
+        anchors,
+        now,
+        policy,
+        verifier,
+        &mut Budget::default(),
+    )
+}
+
+/// Like [`build`], with what is left of a budget.
+pub(crate) fn build_within<'a>(
+    leaf: &Certificate<'a>,
+    candidates: &[Certificate<'a>],
+    anchors: &[Certificate<'a>],
+    now: Time,
+    policy: Policy,
+    verifier: &dyn SignatureVerifier,
+    budget: &mut Budget,
+) -> Result<Vec<Certificate<'a>>, PathError> {
     if anchors.is_empty() {
         return Err(PathError::NoAnchors);
     }
@@ -123,7 +144,7 @@ pub fn build<'a>(
         now,
         policy,
         verifier,
-        signatures: 0,
+        budget,
         path: alloc::vec![leaf.clone()],
     };
     if anchors.iter().any(|anchor| anchor.raw == leaf.raw) {
@@ -133,13 +154,62 @@ pub fn build<'a>(
     Ok(search.path)
 }
 
+/// What may still be done for one message. Every certificate in it comes from the peer, who
+/// can make each fit each, so that the work is bounded as a whole.
+pub(crate) struct Budget {
+    signatures: usize,
+    signed_octets: usize,
+    name_octets: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            signatures: limits::PATH_SIGNATURES,
+            signed_octets: limits::SIGNED_OCTETS,
+            name_octets: limits::NAME_OCTETS,
+        }
+    }
+}
+
+impl Budget {
+    /// Pays for the verification of one signature over `data`.
+    pub(crate) fn signature(&mut self, data: &[u8]) -> Result<(), PathError> {
+        pay(&mut self.signatures, 1, "signatures")?;
+        pay(&mut self.signed_octets, data.len(), "signed octets")
+    }
+
+    /// Pays for work on names.
+    fn names(&mut self, octets: usize) -> Result<(), PathError> {
+        pay(&mut self.name_octets, octets, "names")
+    }
+
+    /// Whether two names are the same.
+    pub(crate) fn same_name(
+        &mut self,
+        left: &Name<'_>,
+        right: &Name<'_>,
+    ) -> Result<bool, PathError> {
+        if left == right {
+            return Ok(true);
+        }
+        self.names(left.der().len() + right.der().len())?;
+        Ok(left.matches(right))
+    }
+}
+
+fn pay(left: &mut usize, price: usize, what: &'static str) -> Result<(), PathError> {
+    *left = left.checked_sub(price).ok_or(PathError::TooMuch(what))?;
+    Ok(())
+}
+
 struct Search<'s, 'a> {
     candidates: &'s [Certificate<'a>],
     anchors: &'s [Certificate<'a>],
     now: Time,
     policy: Policy,
     verifier: &'s dyn SignatureVerifier,
-    signatures: usize,
+    budget: &'s mut Budget,
     path: Vec<Certificate<'a>>,
 }
 
@@ -150,8 +220,8 @@ impl<'a> Search<'_, 'a> {
             return Err(PathError::TooMuch("steps back"));
         };
         let mut best = PathError::NoIssuer {
-            subject: alloc::format!("{}", last.subject),
-            issuer: alloc::format!("{}", last.issuer),
+            subject: shortened(&last.subject),
+            issuer: shortened(&last.issuer),
         };
         let (anchors, candidates) = (self.anchors, self.candidates);
         let sources = anchors
@@ -159,7 +229,10 @@ impl<'a> Search<'_, 'a> {
             .map(|c| (c, true))
             .chain(candidates.iter().map(|c| (c, false)));
         for (issuer, is_anchor) in sources {
-            if !may_have_issued(issuer, &last) || self.path.iter().any(|c| c.raw == issuer.raw) {
+            if self.path.iter().any(|c| c.raw == issuer.raw)
+                || !identifiers_fit(issuer, &last)
+                || !self.budget.same_name(&last.issuer, &issuer.subject)?
+            {
                 continue;
             }
             let step = self.step(&last, issuer, is_anchor);
@@ -187,10 +260,7 @@ impl<'a> Search<'_, 'a> {
             check_critical(issuer)?;
         }
         self.check_issuer(issuer, is_anchor)?;
-        self.signatures += 1;
-        if self.signatures > limits::PATH_SIGNATURES {
-            return Err(PathError::TooMuch("signatures"));
-        }
+        self.budget.signature(last.tbs)?;
         let algorithm = SignatureAlgorithm::from_identifier(&last.signature_algorithm, self.policy)
             .map_err(|why| PathError::unsupported(last, why))?;
         match self
@@ -219,16 +289,19 @@ impl<'a> Search<'_, 'a> {
     }
 
     /// What RFC 5280, 6.1.4 asks of a certificate that issued the path so far.
-    fn check_issuer(&self, issuer: &Certificate<'a>, is_anchor: bool) -> Result<(), PathError> {
+    fn check_issuer(&mut self, issuer: &Certificate<'a>, is_anchor: bool) -> Result<(), PathError> {
         match basic_constraints(issuer) {
-            Some((true, path_length)) => {
-                // Self-issued certificates do not count (RFC 5280, 6.1.4 (l)).
-                let below = self
-                    .path
-                    .iter()
-                    .skip(1)
-                    .filter(|certificate| !certificate.is_self_issued());
-                if path_length.is_some_and(|most| below.count() as u64 > most) {
+            Some((true, None)) => {}
+            Some((true, Some(most))) => {
+                let mut below = 0;
+                for certificate in self.path.iter().skip(1) {
+                    // Self-issued certificates do not count (RFC 5280, 6.1.4 (l)).
+                    let self_issued = self
+                        .budget
+                        .same_name(&certificate.subject, &certificate.issuer)?;
+                    below += u64::from(!self_issued);
+                }
+                if below > most {
                     return Err(PathError::rule(issuer, "its pathLenConstraint is exceeded"));
                 }
             }
@@ -246,7 +319,7 @@ impl<'a> Search<'_, 'a> {
         }
         if let Some(constraints) = issuer.extension(oid::NAME_CONSTRAINTS) {
             for certificate in &self.path {
-                if !names_permitted(constraints.value, certificate) {
+                if !names_permitted(constraints.value, certificate, self.budget)? {
                     return Err(PathError::rule(
                         certificate,
                         "its name is outside the nameConstraints of its issuers",
@@ -258,15 +331,14 @@ impl<'a> Search<'_, 'a> {
     }
 }
 
-fn may_have_issued(issuer: &Certificate<'_>, subject: &Certificate<'_>) -> bool {
-    let identifiers_fit = match (
+fn identifiers_fit(issuer: &Certificate<'_>, subject: &Certificate<'_>) -> bool {
+    match (
         subject.authority_key_identifier(),
         issuer.subject_key_identifier(),
     ) {
         (Some(wanted), Some(held)) => wanted == held,
         _ => true,
-    };
-    identifiers_fit && subject.issuer.matches(&issuer.subject)
+    }
 }
 
 fn check_leaf(leaf: &Certificate<'_>, now: Time) -> Result<(), PathError> {
@@ -291,7 +363,7 @@ fn check_validity(certificate: &Certificate<'_>, now: Time) -> Result<(), PathEr
         return Ok(());
     };
     Err(PathError::Validity {
-        subject: alloc::format!("{}", certificate.subject),
+        subject: shortened(&certificate.subject),
         span,
     })
 }
@@ -365,9 +437,13 @@ fn basic_constraints(certificate: &Certificate<'_>) -> Option<(bool, Option<u64>
 
 /// Whether every name of the certificate is allowed (RFC 5280, 4.2.1.10). A constraint
 /// on a kind of name that is not understood, or cannot be read, forbids.
-fn names_permitted(constraints: &[u8], certificate: &Certificate<'_>) -> bool {
+fn names_permitted(
+    constraints: &[u8],
+    certificate: &Certificate<'_>,
+    budget: &mut Budget,
+) -> Result<bool, PathError> {
     let Ok((permitted, excluded)) = read_constraints(constraints) else {
-        return false;
+        return Ok(false);
     };
     let mut names = Vec::new();
     if !certificate.subject.is_null() {
@@ -375,11 +451,15 @@ fn names_permitted(constraints: &[u8], certificate: &Certificate<'_>) -> bool {
     }
     if let Some(san) = certificate.extension(oid::SUBJECT_ALT_NAME) {
         let Ok(others) = general_names(san.value) else {
-            return false;
+            return Ok(false);
         };
         names.extend(others);
     }
-    names.iter().all(|name| {
+    // Each name is compared with each subtree.
+    let (bases, octets) = (permitted.len() + excluded.len(), constraints.len());
+    let of_names: usize = names.iter().map(|name| name.der().len()).sum();
+    budget.names(octets + of_names + bases * of_names + names.len() * octets)?;
+    Ok(names.iter().all(|name| {
         let of_its_kind = || {
             permitted
                 .iter()
@@ -392,7 +472,7 @@ fn names_permitted(constraints: &[u8], certificate: &Certificate<'_>) -> bool {
             .filter(|base| kind_of(base) == kind_of(name))
             .any(|base| falls_under(name, base) != Some(false));
         allowed && !forbidden
-    })
+    }))
 }
 
 type Subtrees<'a> = Vec<GeneralName<'a>>;
@@ -429,23 +509,19 @@ fn falls_under(name: &GeneralName<'_>, base: &GeneralName<'_>) -> Option<bool> {
         }
         _ => return None,
     };
-    let text = |octets: &[u8]| {
-        core::str::from_utf8(octets)
-            .ok()
-            .map(str::to_ascii_lowercase)
-    };
     match name.tag {
-        0x82 => Some(host_within(&text(name.value)?, &text(base.value)?)),
+        0x82 => Some(host_within(name.value, base.value)),
         0x81 => {
-            let (name, base) = (text(name.value)?, text(base.value)?);
-            if base.contains('@') {
-                return Some(name == base);
+            let (name, base) = (name.value, base.value);
+            if base.contains(&b'@') {
+                return Some(name.eq_ignore_ascii_case(base));
             }
-            let host = name.rsplit_once('@')?.1;
-            Some(if base.starts_with('.') {
-                host.ends_with(&base)
+            let at = name.iter().rposition(|octet| *octet == b'@')?;
+            let host = &name[at + 1..];
+            Some(if base.starts_with(b".") {
+                above(host, base).is_some()
             } else {
-                host == base
+                host.eq_ignore_ascii_case(base)
             })
         }
         0x87 => {
@@ -464,10 +540,14 @@ fn falls_under(name: &GeneralName<'_>, base: &GeneralName<'_>) -> Option<bool> {
     }
 }
 
-fn host_within(host: &str, base: &str) -> bool {
-    base.is_empty()
-        || host == base
-        || host
-            .strip_suffix(base)
-            .is_some_and(|rest| base.starts_with('.') || rest.ends_with('.'))
+fn host_within(host: &[u8], base: &[u8]) -> bool {
+    let below =
+        |labels: &[u8]| labels.is_empty() || base.starts_with(b".") || labels.ends_with(b".");
+    base.is_empty() || above(host, base).is_some_and(below)
+}
+
+/// What stands before `end` in a name that ends with it in either case.
+fn above<'n>(name: &'n [u8], end: &[u8]) -> Option<&'n [u8]> {
+    let (start, rest) = name.split_at_checked(name.len().checked_sub(end.len())?)?;
+    rest.eq_ignore_ascii_case(end).then_some(start)
 }

@@ -94,7 +94,8 @@ fn what_would_not_decode_is_refused_at_its_place() {
     };
     let (path, rule) = refused(|parts| parts.header.pvno = 1);
     assert_eq!((path.as_str(), rule), ("header.pvno", Rule::Version(1)));
-    let paths: [(fn(&mut Parts<'static>), &str); 9] = [
+    type Damage = fn(&mut Parts<'static>);
+    let paths: [(Damage, &str); 9] = [
         (
             |parts| parts.header.message_time = Some("today"),
             "header.messageTime",

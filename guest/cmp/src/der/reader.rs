@@ -324,6 +324,12 @@ impl<'a> Reader<'a> {
     /// An OBJECT IDENTIFIER.
     pub fn oid(&mut self) -> Result<Oid<'a>> {
         let element = self.element(tag::OID, "an OBJECT IDENTIFIER")?;
+        if element.value.len() > limits::OID {
+            return element.fault(Rule::Limit {
+                what: "octets of an OBJECT IDENTIFIER",
+                limit: limits::OID,
+            });
+        }
         Oid::from_content(element.value).map_or_else(
             || {
                 element.fault(Rule::NotDistinguished(

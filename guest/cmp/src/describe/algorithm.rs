@@ -4,29 +4,24 @@ use super::names::oid;
 use super::node::{Node, hex, integer_element, object, optional, text};
 use crate::der::{Reader, tag};
 use crate::error::Result;
+use crate::limits;
 use crate::oid;
 use crate::x509::{AlgorithmIdentifier, PublicKeyInfo};
 
 /// The name alone where there are no parameters or NULL; else an object with the
 /// parameters in words, or as hexadecimal where they are not known.
 pub(super) fn algorithm(identifier: &AlgorithmIdentifier<'_>) -> Node {
-    within(identifier, 0)
+    within(identifier, limits::ALGORITHMS)
 }
 
-/// Algorithms inside each other that are told apart. PBMAC1 has three: its own name, its key
-/// derivation, and the PRF of that.
-const DEPTH: usize = 4;
-
-/// An algorithm among the parameters of so many others.
+/// `depth` more algorithms may lie inside.
 fn within(identifier: &AlgorithmIdentifier<'_>, depth: usize) -> Node {
     let Some(der) = identifier.parameters.filter(|der| *der != [0x05, 0x00]) else {
         return oid(identifier.oid);
     };
     let name = oid(identifier.oid);
     let mut reader = Reader::judged(der);
-    let depth = depth + 1;
-    let known = match identifier.oid {
-        _ if depth > DEPTH => Ok(Node::Absent),
+    let known = depth.checked_sub(1).map(|depth| match identifier.oid {
         oid::PASSWORD_BASED_MAC => pbm(&mut reader, depth),
         oid::DH_BASED_MAC => dhbm(&mut reader, depth),
         oid::PBMAC1 => pbmac1(&mut reader, depth),
@@ -34,9 +29,9 @@ fn within(identifier: &AlgorithmIdentifier<'_>, depth: usize) -> Node {
         oid::RSA_PSS => pss(&mut reader, depth),
         oid::PBKDF2 => pbkdf2(&mut reader, depth),
         _ => other(&mut reader, depth),
-    };
+    });
     match known {
-        Ok(Node::Object(mut members)) if reader.is_empty() => {
+        Some(Ok(Node::Object(mut members))) if reader.is_empty() => {
             members.insert(0, ("algorithm", name));
             Node::Object(members)
         }

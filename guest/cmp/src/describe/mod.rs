@@ -15,6 +15,7 @@ mod message;
 mod names;
 mod node;
 mod offsets;
+mod size;
 mod x509;
 
 use alloc::string::String;
@@ -38,10 +39,13 @@ use crate::x509::{Certificate, CertificationRequest};
 /// not, each type is tried in this order and the first that can be read is it. What is none
 /// of them fails as the type does that comes furthest.
 ///
+/// More than [`limits::DESCRIBED`] elements are not described.
+///
 /// Members keep the order of the ASN.1; octets are lowercase hexadecimal, times are
 /// RFC 3339. `tolerated` lists the deviations from DER that `leniency` accepted, `offsets`
 /// the outer fields with their place in `input`, tag and length included.
 pub fn describe(input: &[u8], leniency: Leniency) -> Result<String> {
+    size::check(input)?;
     let scope = Scope { depth: 0, leniency };
     let (kind, content) = match detect::kind(input) {
         Some(kind) => (kind, read(kind, input, scope)?),

@@ -2,7 +2,6 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
 
@@ -40,7 +39,10 @@ pub(super) fn object<const N: usize>(members: [(&'static str, Node); N]) -> Node
         Node::List(items) => !items.is_empty(),
         _ => true,
     };
-    Node::Object(members.into_iter().filter(present).collect())
+    let mut members: Vec<_> = members.into_iter().filter(present).collect();
+    // A message can have a hundred thousand objects with one member each.
+    members.shrink_to_fit();
+    Node::Object(members)
 }
 
 pub(super) fn text(value: impl ToString) -> Node {
@@ -49,9 +51,7 @@ pub(super) fn text(value: impl ToString) -> Node {
 
 pub(super) fn hex(octets: &[u8]) -> Node {
     let mut out = String::with_capacity(octets.len() * 2);
-    for octet in octets {
-        let _ = write!(out, "{octet:02x}");
-    }
+    crate::name::push_hex(&mut out, octets);
     Node::Text(out)
 }
 

@@ -4,6 +4,7 @@ use core::fmt;
 
 use super::{MacAlgorithm, Policy, SignatureAlgorithm, SignatureVerifier, Unsupported, Verdict};
 use crate::message::PkiMessage;
+use crate::name::shortened;
 use crate::path::{self, PathError};
 use crate::time::Time;
 use crate::x509::{Certificate, Role};
@@ -236,13 +237,19 @@ pub fn verify_signature<'a>(
     candidates.extend_from_slice(anchors.untrusted);
     candidates.truncate(crate::limits::PATH_CANDIDATES);
 
-    let sender = alloc::format!("{}", message.header.sender);
+    let sender = shortened(&message.header.sender);
     let protected = message.protected_part();
     let mut failure = ProtectionError::NoSignerCertificate {
         sender: sender.clone(),
     };
-    let possible = candidates.iter().chain(anchors.trusted);
-    for certificate in possible.filter(|certificate| may_be_sender(message, certificate)) {
+    let mut budget = path::Budget::default();
+    for certificate in candidates.iter().chain(anchors.trusted) {
+        if !may_be_sender(message, certificate, &mut budget).map_err(ProtectionError::Untrusted)? {
+            continue;
+        }
+        budget
+            .signature(&protected)
+            .map_err(ProtectionError::Untrusted)?;
         let verdict = verifier.verify(algorithm, &certificate.public_key, &protected, bits);
         if verdict != Verdict::Valid {
             if matches!(failure, ProtectionError::NoSignerCertificate { .. }) {
@@ -257,16 +264,17 @@ pub fn verify_signature<'a>(
             }
             continue;
         }
-        match path::build(
+        match path::build_within(
             certificate,
             &candidates,
             anchors.trusted,
             anchors.now,
             anchors.policy,
             verifier,
+            &mut budget,
         ) {
             Ok(path) => {
-                let subject = || alloc::format!("{}", certificate.subject);
+                let subject = || shortened(&certificate.subject);
                 let lacking = anchors
                     .role
                     .filter(|role| path.len() > 1 && !certificate.roles().contains(role));
@@ -281,6 +289,7 @@ pub fn verify_signature<'a>(
                     None => return Ok(Signer { path }),
                 };
             }
+            Err(why @ PathError::TooMuch(_)) => return Err(ProtectionError::Untrusted(why)),
             Err(why) => failure = ProtectionError::Untrusted(why),
         }
     }
@@ -296,7 +305,11 @@ fn missing(message: &PkiMessage<'_>) -> ProtectionError {
 
 /// Whether a certificate can be that of the sender: subject and, where both sides name
 /// one, key identifier agree (RFC 9483, 3.1). A NULL-DN is identified by senderKID alone.
-fn may_be_sender(message: &PkiMessage<'_>, certificate: &Certificate<'_>) -> bool {
+fn may_be_sender(
+    message: &PkiMessage<'_>,
+    certificate: &Certificate<'_>,
+    budget: &mut path::Budget,
+) -> Result<bool, PathError> {
     let header = &message.header;
     let identifier_fits = match (header.sender_kid, certificate.subject_key_identifier()) {
         (Some(wanted), Some(held)) => wanted == held,
@@ -304,10 +317,11 @@ fn may_be_sender(message: &PkiMessage<'_>, certificate: &Certificate<'_>) -> boo
     };
     let name_fits = match header.sender.directory() {
         Some(name) if name.is_null() => header.sender_kid.is_some(),
-        Some(name) => {
-            name.matches(&certificate.subject) || name.matches_reversed(&certificate.subject)
+        Some(name) if identifier_fits => {
+            let subject = &certificate.subject;
+            budget.same_name(name, subject)? || name.matches_reversed(subject)
         }
-        None => false,
+        _ => false,
     };
-    identifier_fits && name_fits
+    Ok(identifier_fits && name_fits)
 }

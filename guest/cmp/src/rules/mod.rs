@@ -89,6 +89,10 @@ fn check_message(message: &PkiMessage<'_>, findings: &mut Findings, depth: usize
         return;
     }
     for (index, der) in messages.iter().enumerate() {
+        // No more would be told.
+        if findings.list.len() == limits::FINDINGS {
+            return;
+        }
         let Ok(inner) = PkiMessage::from_der_with(der, findings.leniency) else {
             continue;
         };

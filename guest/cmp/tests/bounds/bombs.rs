@@ -42,28 +42,27 @@ pub(crate) fn anonymous(body: BodyType, content: &[u8]) -> Vec<u8> {
 }
 
 /// The shortest message there is: a pkiConf.
-fn shortest() -> Vec<u8> {
+pub(crate) fn shortest() -> Vec<u8> {
     anonymous(BodyType::PkiConf, &[0x05, 0x00])
 }
 
-/// Messages within messages to the limit, each of the innermost lists filled with `item`.
-pub(crate) fn nested(item: &[u8], levels: usize) -> Vec<u8> {
-    let most = limits::ELEMENTS;
-    let mut inner = item.to_vec();
-    for level in 0..levels {
-        let room = if level + 1 == levels {
-            SIZE - ROOM
-        } else {
-            SIZE / 2
-        };
-        inner = anonymous(BodyType::Nested, &sequence(&fill(&inner, room, most)));
-    }
-    inner
+/// At most so many copies of a message inside one.
+pub(crate) fn nested(item: &[u8], most: usize) -> Vec<u8> {
+    let list = fill(item, SIZE - ROOM, most);
+    anonymous(BodyType::Nested, &sequence(&list))
 }
 
+/// Messages within messages that fill a message.
+fn twice_nested(item: &[u8]) -> Vec<u8> {
+    let most = limits::ELEMENTS;
+    let list = fill(item, SIZE / 2, most);
+    nested(&anonymous(BodyType::Nested, &sequence(&list)), most)
+}
+
+/// The shortest messages, 256 of them in each of as many as there is room for: a third level
+/// would add nothing but itself.
 pub(crate) fn nested_shortest() -> Vec<u8> {
-    // 256 × 215 of them fill the message; a third level adds nothing but itself.
-    nested(&nested(&shortest(), 1), 2)
+    twice_nested(&shortest())
 }
 
 /// origPKIMessage in origPKIMessage, as deep as a message can be.
@@ -146,48 +145,86 @@ pub(crate) fn deep_value() -> Vec<u8> {
     anonymous(BodyType::Genm, &sequence(&info))
 }
 
-/// A message full of genm with as little as possible in each information.
-pub(crate) fn tiny_infos() -> Vec<u8> {
-    let info = sequence(&[0x06, 0x01, 0x2a]);
-    let genm = anonymous(
-        BodyType::Genm,
-        &sequence(&fill(&info, SIZE, limits::ELEMENTS)),
-    );
-    nested(&genm, 2)
+/// AlgorithmIdentifiers as the parameters of each other.
+pub(crate) fn deep_algorithm() -> Vec<u8> {
+    const OID: [u8; 3] = [0x06, 0x01, 0x2a];
+    // Each level adds tag, at most four octets of length, and the OID.
+    let mut lengths = vec![OID.len()];
+    for _ in 0..(SIZE - ROOM) / 8 {
+        lengths.push(OID.len() + sized(*lengths.last().unwrap_or(&0)));
+    }
+    let mut value = Vec::new();
+    for length in lengths.iter().rev() {
+        head(&mut value, tag::SEQUENCE, *length);
+        value.extend_from_slice(&OID);
+    }
+    let info = Writer::encode(|w| {
+        w.sequence(|w| {
+            w.oid(oid::IT_PREFERRED_SYMM_ALG);
+            w.raw(&value);
+        });
+    });
+    anonymous(BodyType::Genp, &sequence(&info))
 }
 
-/// Requests that are lists of lists of the smallest there is.
-pub(crate) fn tiny_requests() -> Vec<u8> {
-    let attributes = sequence(&fill(
-        &sequence(&[0x06, 0x01, 0x2a, 0x05, 0x00]),
-        SIZE,
-        limits::ELEMENTS,
-    ));
-    let extension = sequence(&[0x06, 0x01, 0x2a, 0x04, 0x00]);
-    let template = sequence(&element(
-        tag::constructed(9),
-        &fill(&extension, SIZE, limits::ELEMENTS),
-    ));
+/// A genm with as little as possible in each information.
+pub(crate) fn infos() -> Vec<u8> {
+    let info = sequence(&[0x06, 0x01, 0x2a]);
+    let list = fill(&info, SIZE, limits::ELEMENTS);
+    anonymous(BodyType::Genm, &sequence(&list))
+}
+
+/// A message full of those.
+pub(crate) fn many_infos() -> Vec<u8> {
+    twice_nested(&infos())
+}
+
+/// A request whose lists are as long as can be, of the smallest there is.
+fn full_request() -> Vec<u8> {
+    let attribute = sequence(&[0x06, 0x01, 0x2a, 0x05, 0x00]);
+    let attributes = sequence(&fill(&attribute, SIZE, limits::ELEMENTS));
+    let different = |n: u8| sequence(&[0x06, 0x01, n, 0x04, 0x00]);
+    let extensions: Vec<u8> = (0..limits::EXTENSIONS as u8).flat_map(different).collect();
+    let template = sequence(&element(tag::constructed(9), &extensions));
     let request = sequence(&[&[0x02, 0x01, 0x00], &template[..], &attributes].concat());
-    let full = sequence(&[request, attributes].concat());
+    sequence(&[request, attributes].concat())
+}
+
+/// An ir with one such request.
+pub(crate) fn requests() -> Vec<u8> {
+    anonymous(BodyType::Ir, &sequence(&full_request()))
+}
+
+/// A message full of requests, half of them full themselves and half of them bare.
+pub(crate) fn many_requests() -> Vec<u8> {
     let bare = sequence(&sequence(&[0x02, 0x01, 0x00, 0x30, 0x00]));
-    let list = sequence(&fill(&full, SIZE / 2, limits::ELEMENTS / 2));
-    let small = anonymous(
-        BodyType::Ir,
-        &sequence(&fill(&bare, SIZE, limits::ELEMENTS)),
+    let bare = sequence(&fill(&bare, SIZE, limits::ELEMENTS));
+    let full = sequence(&fill(&full_request(), SIZE / 2, limits::ELEMENTS));
+    let bare = fill(
+        &anonymous(BodyType::Ir, &bare),
+        SIZE / 2 - ROOM,
+        limits::ELEMENTS - 1,
     );
-    let rest = SIZE / 2 - ROOM;
-    let inner = [anonymous(BodyType::Ir, &list), fill(&small, rest, 255)].concat();
+    let inner = [anonymous(BodyType::Ir, &full), bare].concat();
     anonymous(BodyType::Nested, &sequence(&inner))
 }
 
-/// Answers with lists of texts of one character.
-pub(crate) fn tiny_texts() -> Vec<u8> {
+/// An ip of one response with texts of one character.
+pub(crate) fn texts() -> Vec<u8> {
+    anonymous(BodyType::Ip, &sequence(&sequence(&response())))
+}
+
+fn response() -> Vec<u8> {
     let texts = sequence(&fill(&[0x0c, 0x01, 0x07], SIZE, limits::ELEMENTS));
     let status = sequence(&[&[0x02, 0x01, 0x02], &texts[..]].concat());
-    let response = sequence(&[&[0x02, 0x01, 0x00], &status[..]].concat());
-    let answer = sequence(&sequence(&fill(&response, SIZE, limits::ELEMENTS)));
-    nested(&anonymous(BodyType::Ip, &answer), 1)
+    sequence(&[&[0x02, 0x01, 0x00], &status[..]].concat())
+}
+
+/// A message full of those, in an ip of as many responses as can be.
+pub(crate) fn many_texts() -> Vec<u8> {
+    let responses = fill(&response(), SIZE, limits::ELEMENTS);
+    let answer = anonymous(BodyType::Ip, &sequence(&sequence(&responses)));
+    nested(&answer, limits::ELEMENTS)
 }
 
 /// One text that is a mebioctet of this octet.
@@ -195,6 +232,14 @@ pub(crate) fn long_text(octet: u8) -> Vec<u8> {
     let text = element(tag::UTF8_STRING, &vec![octet; SIZE - ROOM]);
     let status = sequence(&[&[0x02, 0x01, 0x02], &sequence(&text)[..]].concat());
     anonymous(BodyType::Error, &sequence(&status))
+}
+
+/// A sender whose commonName is a mebioctet of this octet.
+pub(crate) fn long_sender(octet: u8) -> Vec<u8> {
+    let sender = name(&attribute(tag::UTF8_STRING, &vec![octet; SIZE - ROOM]));
+    let sender = element(tag::constructed(4), &sender);
+    let header = header(&sender, &NOBODY, &[]);
+    message(&header, BodyType::PkiConf, &[0x05, 0x00], &[])
 }
 
 /// An errorCode of a mebioctet.
@@ -340,8 +385,10 @@ pub(crate) fn password_based(
                 });
             });
         });
+        w.explicit(2, |w| w.octet_string(&[0; 39]));
         w.explicit(4, |w| w.octet_string(&[1; 16]));
         w.explicit(5, |w| w.octet_string(&[2; 16]));
+        w.explicit(6, |w| w.octet_string(&[3; 16]));
     });
     let bits = Writer::encode(|w| w.bits(tag::BIT_STRING, &vec![0; length]));
     message(
