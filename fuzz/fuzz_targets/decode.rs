@@ -2,12 +2,31 @@
 
 #![no_main]
 
-use abide_cmp::{Certificate, CertificationRequest, InfoTypeAndValue, PkiBody, PkiMessage};
-use abide_fuzz::bounded;
+use abide_cmp::{
+    Certificate, CertificationRequest, Draft, InfoTypeAndValue, Leniency, PkiBody, PkiMessage,
+    Tolerant, limits,
+};
+use abide_fuzz::{LENIENT, bounded};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| bounded(|| {
-    decode(data);
+    let strict = PkiMessage::from_der(data);
+    let lenient = PkiMessage::from_der_with(data, LENIENT);
+    match &lenient {
+        Ok(Tolerant { value, tolerations }) => {
+            look(value);
+            assert!(tolerations.len() <= limits::TOLERATIONS);
+            assert!(tolerations.iter().all(|it| it.offset < data.len()));
+            assert_eq!(tolerations.is_empty(), strict.is_ok());
+        }
+        Err(error) => {
+            located(error, data);
+            assert!(strict.is_err(), "a switch refuses what is strict");
+        }
+    }
+    if let Err(error) = strict {
+        located(&error, data);
+    }
     if let Err(error) = Certificate::from_der(data) {
         located(&error, data);
     }
@@ -16,11 +35,7 @@ fuzz_target!(|data: &[u8]| bounded(|| {
     }
 }));
 
-fn decode(data: &[u8]) {
-    let message = match PkiMessage::from_der(data) {
-        Ok(message) => message,
-        Err(error) => return located(&error, data),
-    };
+fn look(message: &PkiMessage<'_>) {
     let header = &message.header;
     interpret(&header.general_info);
     header.implicit_confirm();
@@ -40,12 +55,17 @@ fn decode(data: &[u8]) {
         PkiBody::Error(error) => drop(error.status.summary()),
         _ => {}
     }
+    // What was tolerated may be written otherwise, but can be written.
+    drop(Draft::new(header, &message.body));
 }
 
 fn interpret(infos: &[InfoTypeAndValue<'_>]) {
     for info in infos {
-        if let Err(error) = info.interpret() {
-            located(&error, info.value.unwrap_or_default());
+        let value = info.value.unwrap_or_default();
+        for leniency in [Leniency::STRICT, LENIENT] {
+            if let Err(error) = info.interpret_with(leniency) {
+                located(&error, value);
+            }
         }
     }
 }
