@@ -112,6 +112,14 @@ pub const CRL: usize = 8 << 20;
 /// fill the memory that a component has.
 pub const CRL_ENTRIES: usize = 256;
 
+/// Messages inside a message that are described; the rest is shown as octets. Batches of an
+/// RA have some ten, and 1 MiB of the smallest would be described as 30.
+pub const DESCRIBED_MESSAGES: usize = 64;
+
+/// Octets of names that are compared with each other while rules are checked. A sender of
+/// half a mebioctet and the subjects of 256 certificates would take seconds.
+pub const COMPARED_NAMES: usize = 256 << 10;
+
 /// Rules broken by one message that are told. A message of two thousand faulty parts is no
 /// clearer for the rest.
 pub const FINDINGS: usize = 256;

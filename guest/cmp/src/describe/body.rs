@@ -17,7 +17,7 @@ use crate::confirm::{CertStatus, ErrorMsgContent, PollRep};
 use crate::pop::Challenge;
 use crate::status::PkiStatusInfo;
 
-pub(super) fn body(body: &PkiBody<'_>, scope: Scope) -> Node {
+pub(super) fn body(body: &PkiBody<'_>, scope: Scope<'_>) -> Node {
     let name = body.body_type().name();
     let content = match body {
         PkiBody::Ir(requests)
@@ -117,7 +117,7 @@ fn challenge(challenge: &Challenge<'_>) -> Node {
     ])
 }
 
-pub(super) fn root_ca_key_update(content: &RootCaKeyUpdateContent<'_>, scope: Scope) -> Node {
+pub(super) fn root_ca_key_update(content: &RootCaKeyUpdateContent<'_>, scope: Scope<'_>) -> Node {
     let certificate = |der: &[u8]| any_certificate(der, scope);
     object([
         ("newWithNew", any_certificate(content.new_with_new, scope)),
@@ -126,7 +126,7 @@ pub(super) fn root_ca_key_update(content: &RootCaKeyUpdateContent<'_>, scope: Sc
     ])
 }
 
-fn cert_response(response: &CertResponse<'_>, scope: Scope) -> Node {
+fn cert_response(response: &CertResponse<'_>, scope: Scope<'_>) -> Node {
     object([
         ("certReqId", Node::Number(response.cert_req_id)),
         ("status", status(&response.status)),
@@ -146,7 +146,7 @@ fn cert_response(response: &CertResponse<'_>, scope: Scope) -> Node {
     ])
 }
 
-fn certified_key_pair(pair: &CertifiedKeyPair<'_>, scope: Scope) -> Node {
+fn certified_key_pair(pair: &CertifiedKeyPair<'_>, scope: Scope<'_>) -> Node {
     let (clear, encrypted) = match &pair.cert_or_enc_cert {
         CertOrEncCert::Certificate(der) => (any_certificate(der, scope), Node::Absent),
         CertOrEncCert::EncryptedCert(key) => (Node::Absent, encrypted_key(key)),

@@ -134,7 +134,7 @@ impl<'a> Revoked<'a> {
 }
 
 /// A CRL that came as an element and may be of any quality.
-pub(super) fn any_crl(der: &[u8], scope: Scope) -> Node {
+pub(super) fn any_crl(der: &[u8], scope: Scope<'_>) -> Node {
     match read_with(der, scope.leniency, CertificateList::read) {
         Ok(list) => describe(&list.value),
         Err(error) => object([

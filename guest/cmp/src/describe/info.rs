@@ -11,7 +11,7 @@ use super::node::{Node, hex, list, object, optional, text};
 use super::x509::{any_certificate, any_value, distribution_point_name, general_name};
 use crate::general_info::{CrlSource, CrlStatus, InfoTypeAndValue, InfoValue};
 
-pub(super) fn info(info: &InfoTypeAndValue<'_>, scope: Scope) -> Node {
+pub(super) fn info(info: &InfoTypeAndValue<'_>, scope: Scope<'_>) -> Node {
     // A value that breaks its type's rules is shown as it is.
     let value = match info.interpret_with(scope.leniency) {
         Ok(value) => info_value(&value.value, scope),
@@ -20,7 +20,7 @@ pub(super) fn info(info: &InfoTypeAndValue<'_>, scope: Scope) -> Node {
     object([("infoType", oid(info.info_type)), ("infoValue", value)])
 }
 
-fn info_value(value: &InfoValue<'_>, scope: Scope) -> Node {
+fn info_value(value: &InfoValue<'_>, scope: Scope<'_>) -> Node {
     match value {
         InfoValue::Absent | InfoValue::ImplicitConfirm => Node::Absent,
         InfoValue::ConfirmWaitTime(time) => text(time.rfc3339()),

@@ -11,7 +11,7 @@ use crate::message::PkiMessage;
 use crate::protection::{ProtectionKind, protection_kind};
 use crate::status::PkiFreeText;
 
-pub(super) fn message(message: &PkiMessage<'_>, scope: Scope) -> Node {
+pub(super) fn message(message: &PkiMessage<'_>, scope: Scope<'_>) -> Node {
     let protection = protection_kind(message);
     let kind = match protection {
         ProtectionKind::None => "none",
@@ -37,21 +37,21 @@ pub(super) fn message(message: &PkiMessage<'_>, scope: Scope) -> Node {
 }
 
 /// A message inside a message. It was read with the one around it.
-pub(super) fn nested(der: &[u8], scope: Scope) -> Node {
-    match (
-        PkiMessage::from_der_with(der, scope.leniency),
-        scope.inside(),
-    ) {
-        (Ok(inner), Some(scope)) => message(&inner.value, scope),
-        _ => hex(der),
+pub(super) fn nested(der: &[u8], scope: Scope<'_>) -> Node {
+    let Some(scope) = scope.inside() else {
+        return hex(der);
+    };
+    match PkiMessage::from_der_with(der, scope.leniency) {
+        Ok(inner) => message(&inner.value, scope),
+        Err(_) => hex(der),
     }
 }
 
 pub(super) fn free_text(value: &PkiFreeText<'_>) -> Node {
-    list(&value.0, |line| text(line))
+    list(&value.0, |line| Node::Text(line.as_ref().into()))
 }
 
-fn header(header: &PkiHeader<'_>, protection: ProtectionKind, scope: Scope) -> Node {
+fn header(header: &PkiHeader<'_>, protection: ProtectionKind, scope: Scope<'_>) -> Node {
     // With a shared secret the key identifier is the name of the secret (RFC 9483, 3.1).
     let reference = header
         .sender_kid

@@ -19,6 +19,7 @@ mod size;
 mod x509;
 
 use alloc::string::String;
+use core::cell::Cell;
 
 use self::detect::Kind;
 use self::node::{Node, list, object, text};
@@ -46,7 +47,11 @@ use crate::x509::{Certificate, CertificationRequest};
 /// the outer fields with their place in `input`, tag and length included.
 pub fn describe(input: &[u8], leniency: Leniency) -> Result<String> {
     size::check(input)?;
-    let scope = Scope { depth: 0, leniency };
+    let scope = Scope {
+        depth: 0,
+        leniency,
+        messages: &Cell::new(limits::DESCRIBED_MESSAGES),
+    };
     let (kind, content) = match detect::kind(input) {
         Some(kind) => (kind, read(kind, input, scope)?),
         None => first_that_fits(input, scope)?,
@@ -71,25 +76,31 @@ fn toleration(toleration: &Toleration) -> Node {
     ])
 }
 
-/// Where a structure stands: how many messages there are around it, and what is accepted
-/// in them.
+/// Where a structure stands: how many messages there are around it, what is accepted in
+/// them, and how many more are described.
 #[derive(Clone, Copy)]
-struct Scope {
+struct Scope<'s> {
     depth: usize,
     leniency: Leniency,
+    messages: &'s Cell<usize>,
 }
 
-impl Scope {
-    /// Inside one more message, if so many are described.
+impl Scope<'_> {
+    /// Inside one more message, if that one is described.
     fn inside(self) -> Option<Self> {
-        (self.depth < limits::NESTING).then_some(Self {
+        let left = self.messages.get().checked_sub(1)?;
+        if self.depth == limits::NESTING {
+            return None;
+        }
+        self.messages.set(left);
+        Some(Self {
             depth: self.depth + 1,
             ..self
         })
     }
 }
 
-fn first_that_fits(input: &[u8], scope: Scope) -> Result<(Kind, Tolerant<Node>)> {
+fn first_that_fits(input: &[u8], scope: Scope<'_>) -> Result<(Kind, Tolerant<Node>)> {
     let mut furthest: Option<Error> = None;
     for kind in Kind::ALL {
         match read(kind, input, scope) {
@@ -105,7 +116,7 @@ fn first_that_fits(input: &[u8], scope: Scope) -> Result<(Kind, Tolerant<Node>)>
     Err(furthest.unwrap_or_else(|| Error::new(0, Rule::Truncated)))
 }
 
-fn read(kind: Kind, input: &[u8], scope: Scope) -> Result<Tolerant<Node>> {
+fn read(kind: Kind, input: &[u8], scope: Scope<'_>) -> Result<Tolerant<Node>> {
     let limit = match kind {
         Kind::CertificateList => limits::CRL,
         _ => limits::MESSAGE,
@@ -117,7 +128,7 @@ fn read(kind: Kind, input: &[u8], scope: Scope) -> Result<Tolerant<Node>> {
     read_with(input, scope.leniency, |reader| content(kind, reader, scope))
 }
 
-fn content(kind: Kind, reader: &mut Reader<'_>, scope: Scope) -> Result<Node> {
+fn content(kind: Kind, reader: &mut Reader<'_>, scope: Scope<'_>) -> Result<Node> {
     Ok(match kind {
         Kind::PkiMessage => message::message(&PkiMessage::read(reader, 0)?, scope),
         Kind::PkiMessages => {

@@ -23,7 +23,7 @@ pub(super) fn general_name(name: &GeneralName<'_>) -> Node {
 }
 
 /// A certificate that came as an element and may be of any quality.
-pub(super) fn any_certificate(der: &[u8], scope: Scope) -> Node {
+pub(super) fn any_certificate(der: &[u8], scope: Scope<'_>) -> Node {
     match Certificate::from_der_with(der, scope.leniency) {
         Ok(certificate) => self::certificate(&certificate.value),
         Err(error) => object([

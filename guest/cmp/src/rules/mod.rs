@@ -23,6 +23,7 @@ use crate::body::{BodyType, PkiBody};
 use crate::leniency::Leniency;
 use crate::limits;
 use crate::message::PkiMessage;
+use crate::name::Name;
 use crate::status::FailInfo;
 
 /// How much a rule asks (RFC 2119).
@@ -73,6 +74,7 @@ pub fn check(message: &PkiMessage<'_>, leniency: Leniency) -> Vec<Finding> {
         list: Vec::new(),
         prefix: String::new(),
         leniency,
+        names_left: limits::COMPARED_NAMES,
     };
     check_message(message, &mut findings, 0);
     findings.list
@@ -103,12 +105,22 @@ fn check_message(message: &PkiMessage<'_>, findings: &mut Findings, depth: usize
     }
 }
 
+/// How two names relate. Some peers turn the order of the RDNs round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    Same,
+    Reversed,
+    Other,
+}
+
 /// Collects findings.
 struct Findings {
     list: Vec<Finding>,
     /// The path to the message that is looked at.
     prefix: String,
     leniency: Leniency,
+    /// Octets of names that may still be compared.
+    names_left: usize,
 }
 
 impl Findings {
@@ -118,6 +130,23 @@ impl Findings {
             let path = format!("{}{path}", self.prefix);
             self.list.push(Finding { rule, path });
         }
+    }
+
+    /// Whether two names are the same, and if not, whether one is the other in reverse; none
+    /// where [`limits::COMPARED_NAMES`] is used up.
+    fn compare(&mut self, left: &Name<'_>, right: &Name<'_>) -> Option<Names> {
+        if left == right {
+            return Some(Names::Same);
+        }
+        let octets = left.der().len() + right.der().len();
+        self.names_left = self.names_left.checked_sub(octets)?;
+        Some(if left.matches(right) {
+            Names::Same
+        } else if left.matches_reversed(right) {
+            Names::Reversed
+        } else {
+            Names::Other
+        })
     }
 
     /// Notes it unless `kept`.

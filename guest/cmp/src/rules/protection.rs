@@ -2,11 +2,10 @@
 
 use alloc::vec::Vec;
 
-use super::{Findings, announces, laws, opens};
+use super::{Findings, Names, announces, laws, opens};
 use crate::body::{BodyType, PkiBody};
 use crate::der::{Reader, tag};
 use crate::header::PkiHeader;
-use crate::leniency::Leniency;
 use crate::message::PkiMessage;
 use crate::name::Name;
 use crate::oid::{self, Oid};
@@ -123,16 +122,21 @@ fn signature(
         }
         return;
     }
-    let Some((index, signer)) = signer(message, findings.leniency) else {
+    let Some(found) = signer(message, findings) else {
+        return;
+    };
+    let Some(Signer {
+        index,
+        certificate: signer,
+        subject,
+    }) = found
+    else {
         findings.add(&laws::SIGNER_MISSING, "extraCerts");
         return;
     };
     let path = alloc::format!("extraCerts[{index}]");
     findings.unless(index == 0, &laws::SIGNER_NOT_FIRST, &path);
-    let named = header
-        .sender
-        .directory()
-        .is_some_and(|name| name.matches(&signer.subject));
+    let named = subject == Names::Same;
     findings.unless(named, &laws::SENDER_NOT_SUBJECT, "header.sender");
     let field = "header.senderKID";
     match (header.sender_kid, signer.subject_key_identifier()) {
@@ -171,37 +175,51 @@ fn must_bring_certificate(message: &PkiMessage<'_>) -> bool {
     !waits && !matches!(body, CertConf | PkiConf | PollReq | PollRep | Error)
 }
 
+/// The certificate that protects a message, as far as its names tell.
+pub(super) struct Signer<'a> {
+    /// Its place in extraCerts.
+    index: usize,
+    pub(super) certificate: Certificate<'a>,
+    /// How its subject relates to the sender.
+    subject: Names,
+}
+
 /// The certificate in extraCerts that sender and senderKID mean: by both, else by the key
-/// identifier, else by the name, in either order of its RDNs.
+/// identifier, else by the name, in either order of its RDNs. The outer none says that the
+/// names are too long to be compared.
 pub(super) fn signer<'a>(
     message: &PkiMessage<'a>,
-    leniency: Leniency,
-) -> Option<(usize, Certificate<'a>)> {
+    findings: &mut Findings,
+) -> Option<Option<Signer<'a>>> {
     let header = &message.header;
-    let certificates: Vec<(usize, Certificate<'a>)> = message
-        .extra_certs
-        .iter()
-        .enumerate()
-        .filter_map(|(index, der)| {
-            let read = Certificate::from_der_with(der, leniency).ok()?;
-            Some((index, read.value))
-        })
-        .collect();
-    let by_kid = |certificate: &Certificate<'_>| {
-        header.sender_kid.is_some() && header.sender_kid == certificate.subject_key_identifier()
-    };
-    let by_name = |certificate: &Certificate<'_>| {
-        header.sender.directory().is_some_and(|name| {
-            name.matches(&certificate.subject) || name.matches_reversed(&certificate.subject)
-        })
-    };
-    let both = certificates
-        .iter()
-        .position(|(_, c)| by_kid(c) && by_name(c));
-    let found = both
-        .or_else(|| certificates.iter().position(|(_, c)| by_kid(c)))
-        .or_else(|| certificates.iter().position(|(_, c)| by_name(c)))?;
-    certificates.into_iter().nth(found)
+    let mut best: Option<(u8, Signer<'a>)> = None;
+    for (index, der) in message.extra_certs.iter().enumerate() {
+        let Ok(read) = Certificate::from_der_with(der, findings.leniency) else {
+            continue;
+        };
+        let certificate = read.value;
+        let subject = match header.sender.directory() {
+            Some(sender) => findings.compare(sender, &certificate.subject)?,
+            None => Names::Other,
+        };
+        let by_key = header.sender_kid.is_some()
+            && header.sender_kid == certificate.subject_key_identifier();
+        let rank = match (by_key, subject != Names::Other) {
+            (true, true) => 3,
+            (true, false) => 2,
+            (false, true) => 1,
+            (false, false) => continue,
+        };
+        if best.as_ref().is_none_or(|(other, _)| rank > *other) {
+            let signer = Signer {
+                index,
+                certificate,
+                subject,
+            };
+            best = Some((rank, signer));
+        }
+    }
+    Some(best.map(|(_, signer)| signer))
 }
 
 /// Whether a signature under this algorithm can come from this kind of key; true where the

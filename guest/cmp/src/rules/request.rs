@@ -3,7 +3,7 @@
 use super::body::one;
 use super::header::is_key_wanted;
 use super::protection::{has_mac, may_be_made_with, signer};
-use super::{Findings, laws};
+use super::{Findings, Names, laws};
 use crate::body::{BodyType, PkiBody};
 use crate::crmf::{CertId, CertReqMsg, CertTemplate};
 use crate::message::PkiMessage;
@@ -24,7 +24,9 @@ pub(super) fn check(
     one(requests.len(), &laws::ONE_REQUEST, &body, findings);
     let signer = match has_mac(message) {
         true => None,
-        false => signer(message, findings.leniency).map(|(_, certificate)| certificate),
+        false => signer(message, findings)
+            .flatten()
+            .map(|signer| signer.certificate),
     };
     for (index, request) in requests.iter().enumerate() {
         let path = alloc::format!("{body}[{index}]");
@@ -165,7 +167,8 @@ fn key_update(
         };
         let issuer = id.issuer.directory();
         let same = id.serial_number == signer.serial
-            && issuer.is_some_and(|name| name.matches(&signer.issuer));
+            && issuer
+                .is_some_and(|name| findings.compare(name, &signer.issuer) != Some(Names::Other));
         let by_ra = is_registration_authority(signer);
         findings.unless(same || by_ra, &laws::KUR_OTHER_CERT, path);
     }
