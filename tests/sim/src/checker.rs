@@ -371,8 +371,13 @@ impl Checker {
     }
 
     fn old_ends_first(&self, order: usize, id: &[u8], when: When) -> Checked {
-        let fresh = self.transactions.get(id).is_some_and(|w| w.sent.is_empty());
-        if !fresh {
+        let Some(own) = self.transactions.get(id) else {
+            return Ok(());
+        };
+        // Who was overtaken between write and message begins nothing: its transaction has
+        // been ended, and declared an orphan, by somebody else.
+        let declared = own.record.failure.as_ref().is_some_and(|f| f.orphan);
+        if !own.sent.is_empty() || (!own.record.phase.is_open() && declared) {
             return Ok(());
         }
         let others = self

@@ -6,9 +6,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use abide_cmp::protection::Verdict;
-use abide_enroll::{
-    Credential, Enrollment, Error, Outcome, Phase, StorageError, TransactionRecord,
-};
+use abide_enroll::{Credential, Enrollment, Error, Outcome, Phase, StorageError};
 
 use crate::ca::{Ca, Fixed};
 use crate::call::{Answer, Call, Import, Returned, Step, Verb};
@@ -330,9 +328,10 @@ impl World {
         let generation = self.orders[order].generation;
         let latest = self.checker.latest(order);
         let issued = latest.filter(|record| record.phase == Phase::Issued);
-        let known = issued
-            .map(TransactionRecord::id)
-            .zip(self.orders[order].chain.clone());
+        let known = issued.map(|record| {
+            let chain = record.chain.iter().map(|der| der.to_vec()).collect();
+            (record.id(), chain)
+        });
         self.note(|_| format!("machine {turn}: {verb:?} of order {order}"));
         // Until the call tells more, others keep away for a while, or do not.
         let races = !matches!(self.plan, Plan::Script(_)) && self.rng.u8(..8) == 0;

@@ -299,7 +299,9 @@ impl Ca {
         let expected = match case.stage {
             Stage::Waiting(id) => id,
             Stage::ConfirmationWaiting => -1,
-            Stage::Granted | Stage::Closed | Stage::Refused => {
+            // Who was told so may have been too late to write it down.
+            Stage::Refused => return Ok(self.refuse(request, FailInfo::BAD_REQUEST)),
+            Stage::Granted | Stage::Closed => {
                 return breach("but nothing waits");
             }
         };
