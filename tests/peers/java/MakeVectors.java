@@ -29,7 +29,6 @@ import org.bouncycastle.cms.jcajce.JceKeyAgreeRecipientInfoGenerator;
 import org.bouncycastle.cms.jcajce.JceKeyTransRecipientInfoGenerator;
 import org.bouncycastle.cms.jcajce.JcePasswordRecipientInfoGenerator;
 import org.bouncycastle.jce.provider.BouncyCastleProvider;
-import org.bouncycastle.pkcs.jcajce.JcePBMac1CalculatorBuilder;
 import org.bouncycastle.util.encoders.Hex;
 
 /** Every body, every proof of possession and every protection that Bouncy Castle can make.
@@ -90,13 +89,14 @@ public final class MakeVectors {
       Protection.pbm("SHA-512 HMAC-SHA512", SHA512, HMAC + 11, 100, SECRET),
       Protection.pbm("SHA-256 HMAC-SHA512", SHA256, HMAC + 11, 100, SECRET),
       Protection.pbm("SHA-512 HMAC-SHA224", SHA512, HMAC + 8, 100, SECRET),
-      Protection.pbmac1("HMAC-SHA256 HMAC-SHA256", "HmacSHA256", 256, JcePBMac1CalculatorBuilder.PRF_SHA256, 100, SECRET),
-      Protection.pbmac1("HMAC-SHA512 HMAC-SHA256", "HmacSHA256", 256, JcePBMac1CalculatorBuilder.PRF_SHA512, 100, SECRET),
-      Protection.pbmac1("HMAC-SHA224 HMAC-SHA384", "HmacSHA384", 384, JcePBMac1CalculatorBuilder.PRF_SHA224, 100, SECRET),
-      Protection.pbmac1("HMAC-SHA384 HMAC-SHA512", "HmacSHA512", 160, JcePBMac1CalculatorBuilder.PRF_SHA384, 100, SECRET),
-      Protection.hmac("HMAC-SHA256", HMAC + 9, "HmacSHA256", SECRET),
+      Protection.pbmac1("SHA-256", "SHA-256", 32, 100, SECRET),
+      Protection.pbmac1("SHA-512", "SHA-256", 32, 100, SECRET),
+      Protection.pbmac1("SHA-224", "SHA-384", 48, 100, SECRET),
+      Protection.pbmac1("SHA-384", "SHA-512", 20, 100, SECRET),
+      Protection.hmac("SHA-256", HMAC + 9, "HmacSHA256", SECRET),
     };
     for (Protection mac : macs) confirm("protection-" + mac.name).by(mac).write(out);
+    confirm("protection-PBMAC1 with PBES2").by(Protection.pbmac1NamedPbes2(SECRET)).refused().write(out);
     AlgorithmIdentifier dhBased =
         new AlgorithmIdentifier(CMPObjectIdentifiers.dhBasedMac,
             new DHBMParameter(Protection.algorithm(SHA256), Protection.algorithmWithNull(HMAC + 9)));

@@ -125,11 +125,11 @@ final class Message {
     if (messageTime != null) builder.setMessageTime(messageTime);
     if (freeText != null) builder.setFreeText(new PKIFreeText(freeText));
     for (InfoTypeAndValue info : generalInfo) builder.addGeneralInfo(info);
-    if (protection.signer != null) {
+    if (protection.signs()) {
       builder.addCMPCertificate(protection.certificate);
-      save(folder, builder.build(protection.signer).toASN1Structure().getEncoded("DER"));
+      save(folder, builder.build(protection.signer()).toASN1Structure().getEncoded("DER"));
     } else {
-      save(folder, builder.build(protection.mac).toASN1Structure().getEncoded("DER"));
+      save(folder, builder.build(protection.mac()).toASN1Structure().getEncoded("DER"));
     }
   }
 
@@ -160,7 +160,7 @@ final class Message {
   }
 
   private GeneralName sender() {
-    return new GeneralName(protection.signer != null ? protection.certificate.getSubject() : new X500Name("CN=" + name));
+    return new GeneralName(protection.signs() ? protection.certificate.getSubject() : new X500Name("CN=" + name));
   }
 
   private GeneralName recipient() {
@@ -168,7 +168,7 @@ final class Message {
   }
 
   private byte[] senderKID() {
-    return protection.signer != null ? Pki.keyIdentifier(protection.certificate) : name.getBytes();
+    return protection.signs() ? Pki.keyIdentifier(protection.certificate) : name.getBytes();
   }
 
   /** 16 octets that are the same in every run. */
