@@ -91,9 +91,10 @@ def make(pki: Pki, out: pathlib.Path) -> list[Vector]:
         ("1024", "SHA256", "SHA512", 64, None),
     ]:
         key, public = pki.path(f"mlkem{size}.key"), pki.path(f"mlkem{size}.pub")
-        run(OPENSSL4, "genpkey", "-algorithm", f"ML-KEM-{size}", "-out", key)
+        # Without chance: the same key, ciphertext and secret in every run.
+        run(OPENSSL4, "genpkey", "-algorithm", f"ML-KEM-{size}", "-pkeyopt", f"hexseed:{'5e' * 64}", "-out", key)
         run(OPENSSL4, "pkey", "-in", key, "-pubout", "-out", public)
-        run(OPENSSL4, "pkeyutl", "-encap", "-pubin", "-inkey", public, "-out", pki.path("ct"), "-secret", pki.path("ss"))
+        run(OPENSSL4, "pkeyutl", "-encap", "-pkeyopt", f"hexikme:{'c0' * 32}", "-pubin", "-inkey", public, "-out", pki.path("ct"), "-secret", pki.path("ss"))
         shared, ciphertext = pki.path("ss").read_bytes(), pki.path("ct").read_bytes()
         run(OPENSSL4, "pkeyutl", "-decap", "-inkey", key, "-in", pki.path("ct"), "-secret", pki.path("ss"))
         assert pki.path("ss").read_bytes() == shared, "decapsulation gives another secret"
