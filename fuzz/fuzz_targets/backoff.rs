@@ -24,7 +24,7 @@ fuzz_target!(
         if let Decision::WaitUntil(until) = policy.next_attempt(failures, now_ms) {
             assert!(last_failure_ms.is_some());
             // At the end of time `until` is now.
-        assert!(until >= now_ms && until - now_ms <= cap_ms);
+            assert!(until >= now_ms && until - now_ms <= cap_ms);
         }
     })
 );

@@ -17,6 +17,8 @@ fuzz_target!(|data: &[u8]| bounded(|| {
         };
         let findings = rules::check(&message.value, leniency);
         assert!(findings.len() <= limits::FINDINGS);
-        findings.iter().for_each(|finding| drop(finding.to_string()));
+        findings
+            .iter()
+            .for_each(|finding| drop(finding.to_string()));
     }
 }));
