@@ -123,3 +123,55 @@ pub fn certificates(path: &Path) -> Vec<Vec<u8>> {
         .map(|(at, _)| crate::pem_to_der(&pem[at..]))
         .collect()
 }
+
+/// `openssl` in a folder of its own, for what tests do by the dozen.
+#[derive(Debug)]
+pub struct Tool(tempfile::TempDir);
+
+impl Default for Tool {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tool {
+    /// Makes the folder.
+    ///
+    /// # Panics
+    ///
+    /// When there is no room for one.
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder for openssl"))
+    }
+
+    /// Runs a command line that needs no quoting, and insists that it succeeds.
+    ///
+    /// # Panics
+    ///
+    /// When it does not.
+    pub fn run(&self, line: &str) {
+        succeed(
+            openssl()
+                .args(line.split_whitespace())
+                .current_dir(self.0.path()),
+        );
+    }
+
+    /// A file of the folder.
+    ///
+    /// # Panics
+    ///
+    /// When there is none of that name.
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.path().join(name)).expect("a file of openssl")
+    }
+
+    /// Writes a file into the folder.
+    ///
+    /// # Panics
+    ///
+    /// When that fails.
+    pub fn write(&self, name: &str, contents: &[u8]) {
+        fs::write(self.0.path().join(name), contents).expect("a file for openssl");
+    }
+}

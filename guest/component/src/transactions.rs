@@ -72,6 +72,7 @@ fn from_enrollment(given: wit::Enrollment) -> enroll::Enrollment {
         out_trusted: given.out_trusted,
         untrusted: given.untrusted,
         implicit_confirm: given.implicit_confirm,
+        allow_sha1: given.allow_sha1,
         limits: enroll::Limits {
             maximum_duration_ms: given.limits.maximum_duration_ms,
             minimum_poll_interval_ms: given.limits.minimum_poll_interval_ms,

@@ -4,7 +4,6 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use abide_cmp::protection::Policy;
 use abide_cmp::{Certificate, FailInfo, Time, path};
 
 use crate::host::{Host, HostVerifier};
@@ -54,7 +53,7 @@ pub(crate) fn judge<'r>(
     candidates.extend(plan.untrusted.iter().cloned());
     candidates.truncate(abide_cmp::limits::PATH_CANDIDATES);
     let verifier = HostVerifier(host);
-    let policy = Policy::default();
+    let policy = plan.policy();
     let refuse = |error: path::PathError| Refusal {
         fail_info: FailInfo::SIGNER_NOT_TRUSTED,
         why: error.to_string(),

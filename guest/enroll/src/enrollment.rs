@@ -122,6 +122,8 @@ pub struct Enrollment {
     pub untrusted: Vec<Vec<u8>>,
     /// Ask the CA to do without certConf.
     pub implicit_confirm: bool,
+    /// Believe SHA-1 in signatures and in the derivation of MAC keys.
+    pub allow_sha1: bool,
     /// Bounds.
     pub limits: Limits,
 }

@@ -102,6 +102,13 @@ impl<'e> Plan<'e> {
         })
     }
 
+    /// What is believed beyond the rule.
+    pub(crate) fn policy(&self) -> Policy {
+        Policy {
+            allow_sha1: self.enrollment.allow_sha1,
+        }
+    }
+
     /// The key that is to be certified.
     pub(crate) fn public_key(&self) -> &[u8] {
         match &self.request {
@@ -184,6 +191,7 @@ impl<'e> Plan<'e> {
         fields.add_set(&self.enrollment.trusted);
         fields.add_set(&self.enrollment.out_trusted);
         fields.add(&[u8::from(self.enrollment.implicit_confirm)]);
+        fields.add(&[u8::from(self.enrollment.allow_sha1)]);
         Ok(fields.digest())
     }
 }

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use abide_cmp::protection::{
-    self, Anchors, Policy, ProtectionError, ProtectionKind, verify_mac, verify_signature,
+    self, Anchors, ProtectionError, ProtectionKind, verify_mac, verify_signature,
 };
 use abide_cmp::{Certificate, PkiBody, PkiMessage, PkiStatus, Time};
 
@@ -260,7 +260,7 @@ fn authenticated(
         &plan.enrollment.credential,
     ) {
         (ProtectionKind::Mac, Credential::Secret(secret)) => {
-            let checked = verify_mac(message, Policy::default(), |algorithm, data| {
+            let checked = verify_mac(message, plan.policy(), |algorithm, data| {
                 host.mac(&secret.key, algorithm, data)
                     .map_err(|e| MacFailure::Key(e.0))
             });
@@ -288,6 +288,7 @@ fn authenticated(
             let now = Time::from_unix((now_ms / 1000) as i64);
             let anchors = Anchors {
                 untrusted: &untrusted,
+                policy: plan.policy(),
                 ..Anchors::new(&plan.trusted, now)
             };
             match verify_signature(message, anchors, &HostVerifier(host)) {

@@ -95,9 +95,29 @@ fn ed25519(key: &PublicKeyInfo<'_>, data: &[u8], signature: &[u8]) -> Option<()>
     if key.algorithm != AlgorithmIdentifier::bare(oid::ED25519) {
         return None;
     }
-    let key = ed25519_dalek::VerifyingKey::from_bytes(key.key.try_into().ok()?).ok()?;
+    let point: &[u8; 32] = key.key.try_into().ok()?;
+    if !is_canonical_point(point) {
+        return None;
+    }
+    let key = ed25519_dalek::VerifyingKey::from_bytes(point).ok()?;
     let signature = ed25519_dalek::Signature::from_slice(signature).ok()?;
     key.verify(data, &signature).ok()
+}
+
+/// Whether a point is encoded as decoding demands (RFC 8032, 5.1.3), which the arithmetic
+/// does not insist on: y is below the prime 2^255 - 19, and where x is 0, y being 1 or -1,
+/// there is no sign.
+#[cfg(feature = "all-algorithms")]
+fn is_canonical_point(point: &[u8; 32]) -> bool {
+    let [first, middle @ .., last] = point;
+    let (sign, top) = (last & 0x80 != 0, last & 0x7f);
+    let all = |octet: u8| middle.iter().all(|other| *other == octet);
+    match *first {
+        0xed.. if top == 0x7f && all(0xff) => false,
+        0xec if top == 0x7f && all(0xff) => !sign,
+        0x01 if top == 0 && all(0) => !sign,
+        _ => true,
+    }
 }
 
 #[cfg(feature = "all-algorithms")]

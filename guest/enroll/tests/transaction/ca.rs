@@ -38,7 +38,12 @@ pub(crate) struct Ca {
 
 impl Ca {
     pub(crate) fn new(wanted: Vec<u8>) -> Self {
-        let key = SigningKey::from_slice(&[7; 32]).expect("a private key");
+        Self::with_key(wanted, [7; 32])
+    }
+
+    /// A CA of the same name with a key of its own.
+    pub(crate) fn with_key(wanted: Vec<u8>, key: [u8; 32]) -> Self {
+        let key = SigningKey::from_slice(&key).expect("a private key");
         let root = certificate(&key, 1, "CN=Root", &public_key(&key), true);
         Self {
             key,
@@ -52,6 +57,11 @@ impl Ca {
             issued: RefCell::default(),
             confirmed: Cell::new(0),
         }
+    }
+
+    /// The SubjectPublicKeyInfo of that key.
+    pub(crate) fn wanted(&self) -> &[u8] {
+        &self.wanted
     }
 
     /// Another certificate for the wanted key.
@@ -149,23 +159,21 @@ impl Ca {
 
     /// Puts an answer together.
     pub(crate) fn seal(&self, reply: &Reply, body: &PkiBody<'_>) -> Vec<u8> {
-        self.nonces.set(self.nonces.get() + 1);
-        let nonce = [[0; 8], self.nonces.get().to_be_bytes()].concat();
+        self.seal_with(reply, body, Hash::Sha256)
+    }
+
+    /// The same, with this one-way function.
+    pub(crate) fn seal_with(&self, reply: &Reply, body: &PkiBody<'_>, owf: Hash) -> Vec<u8> {
         let algorithm = MacAlgorithm::PasswordBased {
             salt: &[9; 16],
-            owf: Hash::Sha256,
+            owf,
             iterations: 100,
             mac: Hash::Sha256,
         };
         let parameters = algorithm.parameters();
-        let [sender, recipient] =
-            ["CN=Root", "CN=device"].map(|text| GeneralName::Directory(name(text)));
-        let mut header = PkiHeader::new(sender, recipient);
-        header.pvno = reply.pvno;
+        let nonce = self.nonce();
+        let mut header = reply.header(&nonce);
         header.sender_kid = Some(REFERENCE);
-        header.transaction_id = reply.transaction_id.as_deref();
-        header.sender_nonce = Some(&nonce);
-        header.recip_nonce = reply.recip_nonce.as_deref();
         if reply.protected {
             header.protection_alg = Some(AlgorithmIdentifier {
                 oid: algorithm.oid(),
@@ -176,6 +184,21 @@ impl Ca {
         let mac = algorithm.compute(SECRET, &draft.protected_part());
         draft.finish(reply.protected.then_some(&mac[..]), &reply.extra_certs)
     }
+
+    /// Puts an answer together that the root signs.
+    pub(crate) fn seal_by_signature(&self, reply: &Reply, body: &PkiBody<'_>) -> Vec<u8> {
+        let nonce = self.nonce();
+        let mut header = reply.header(&nonce);
+        header.protection_alg = Some(AlgorithmIdentifier::bare(oid::ECDSA_SHA256));
+        let draft = Draft::new(&header, body);
+        let signature: DerSignature = self.key.sign(&draft.protected_part());
+        draft.finish(Some(signature.as_bytes()), &reply.extra_certs)
+    }
+
+    fn nonce(&self) -> Vec<u8> {
+        self.nonces.set(self.nonces.get() + 1);
+        [[0; 8], self.nonces.get().to_be_bytes()].concat()
+    }
 }
 
 /// The parts of an answer that a test may want to be wrong.
@@ -185,6 +208,19 @@ pub(crate) struct Reply {
     pub(crate) recip_nonce: Option<Vec<u8>>,
     pub(crate) protected: bool,
     pub(crate) extra_certs: Vec<Vec<u8>>,
+}
+
+impl Reply {
+    fn header<'a>(&'a self, nonce: &'a [u8]) -> PkiHeader<'a> {
+        let [sender, recipient] =
+            ["CN=Root", "CN=device"].map(|text| GeneralName::Directory(name(text)));
+        let mut header = PkiHeader::new(sender, recipient);
+        header.pvno = self.pvno;
+        header.transaction_id = self.transaction_id.as_deref();
+        header.sender_nonce = Some(nonce);
+        header.recip_nonce = self.recip_nonce.as_deref();
+        header
+    }
 }
 
 /// A cp or an ip.

@@ -7,4 +7,5 @@ mod crashes;
 mod faults;
 mod refusals;
 mod stored_first;
+mod trust;
 mod world;

@@ -85,6 +85,7 @@ impl World {
             out_trusted: Vec::new(),
             untrusted: Vec::new(),
             implicit_confirm: false,
+            allow_sha1: false,
             limits: LIMITS,
         };
         Self {

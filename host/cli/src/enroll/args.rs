@@ -64,6 +64,9 @@ pub(crate) struct Enroll {
     /// Certificates that help to build paths and are not trusted
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Trust")]
     pub(crate) untrusted: Vec<PathBuf>,
+    /// Believe SHA-1 in signatures and MACs, for a CA that knows nothing else
+    #[arg(long, help_heading = "Trust")]
+    pub(crate) allow_sha1: bool,
     /// Trust anchors for an https server; the system's when absent
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Trust")]
     pub(crate) tls_trusted: Vec<PathBuf>,

@@ -101,6 +101,7 @@ pub(crate) async fn plan(args: &Enroll, reading: Reading) -> Result<Plan, Stop> 
         out_trusted,
         untrusted,
         implicit_confirm: args.implicit_confirm,
+        allow_sha1: args.allow_sha1,
         limits: Limits {
             maximum_duration_ms: times.total_timeout * 1000,
             minimum_poll_interval_ms: times.min_poll * 1000,

@@ -390,6 +390,7 @@ mod tests {
             out_trusted: Vec::new(),
             untrusted: Vec::new(),
             implicit_confirm: false,
+            allow_sha1: false,
             limits: Limits {
                 maximum_duration_ms: 1,
                 minimum_poll_interval_ms: 1,

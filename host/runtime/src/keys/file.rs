@@ -55,7 +55,7 @@ pub enum KeyFileError {
     },
     /// It is a key, but not of a kind that can be used.
     #[error(
-        "{name} cannot be used: {what}; supported are P-256, P-384, P-521, RSA from 2048 to 8192 bits and Ed25519"
+        "{name} cannot be used: {what}; supported are P-256, P-384, P-521, RSA from 2048 to 8192 bits, Ed25519, ML-DSA, and ML-KEM with its expanded key"
     )]
     Unsupported {
         /// The key's name.

@@ -456,6 +456,7 @@ async fn pbmac1_is_what_openssl_makes_of_its_parts() {
     for (name, prf, iterations, length, mac_name, with) in [
         ("SHA256", Hash::Sha256, 1000, 32, "sha256", Hash::Sha256),
         ("SHA1", Hash::Sha1, 2048, 20, "sha512", Hash::Sha512),
+        ("SHA224", Hash::Sha224, 2048, 40, "sha224", Hash::Sha224),
         ("SHA512", Hash::Sha512, 20_000, 64, "sha384", Hash::Sha384),
     ] {
         let key = openssl.run(&format!(
@@ -485,7 +486,6 @@ async fn parameters_beyond_bounds_are_refused_at_once() {
         pbmac1(Hash::Sha256, b"salt", 1000, 0, Hash::Sha256),
         pbmac1(Hash::Sha256, b"salt", 1000, u32::MAX, Hash::Sha256),
         pbmac1(Hash::Sha256, &[0; 257], 1000, 32, Hash::Sha256),
-        pbmac1(Hash::Sha224, b"salt", 1000, 32, Hash::Sha256),
     ] {
         let described = format!("{algorithm:?}");
         let error = mac(b"abide-secret", algorithm, DATA).await.unwrap_err();

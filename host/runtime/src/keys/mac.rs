@@ -1,14 +1,15 @@
-//! MACs with a shared secret: the password-based MAC of RFC 9810, PBMAC1 of RFC 8018, plain HMAC.
+//! MACs with a shared secret: the password-based MAC of RFC 9810, PBMAC1 of RFC 8018, plain HMAC, and
+//! the KEM-based MAC of RFC 9810, whose secret comes out of a ciphertext.
 //!
 //! The parameters come out of a message, so they are bounded before anything is computed.
 
 use std::num::NonZeroU32;
 
-use aws_lc_rs::{digest, hmac, pbkdf2};
+use aws_lc_rs::{digest, hkdf, hmac, pbkdf2};
 use zeroize::Zeroizing;
 
 use crate::limits;
-use crate::wit::keys::{Hash, KeyError, MacAlgorithm, PasswordBasedMac, Pbmac1};
+use crate::wit::keys::{Hash, Kdf, KemBasedMac, KeyError, MacAlgorithm, PasswordBasedMac, Pbmac1};
 
 /// Whether the parameters are within bounds; the number of iterations they ask for.
 pub(super) fn check(algorithm: &MacAlgorithm) -> Result<u32, KeyError> {
@@ -19,16 +20,14 @@ pub(super) fn check(algorithm: &MacAlgorithm) -> Result<u32, KeyError> {
         }
         MacAlgorithm::Pbmac1(parameters) => {
             salt(&parameters.salt)?;
-            if !(1..=limits::DERIVED_KEY).contains(&parameters.key_length) {
-                return Err(KeyError::Unsupported(format!(
-                    "a derived key of {} octets; 1 to {} are accepted",
-                    parameters.key_length,
-                    limits::DERIVED_KEY
-                )));
-            }
+            key_length(parameters.key_length)?;
             iterations(parameters.iterations, limits::PBKDF2_ITERATIONS)
         }
         MacAlgorithm::Hmac(_) => Ok(0),
+        MacAlgorithm::KemBased(parameters) => {
+            key_length(parameters.key_length)?;
+            Ok(0)
+        }
     }
 }
 
@@ -44,10 +43,14 @@ pub(super) fn compute(
             Ok(sign(parameters.mac, &key, data))
         }
         MacAlgorithm::Pbmac1(parameters) => {
-            let key = pbkdf2_key(secret, parameters)?;
+            let key = pbkdf2_key(secret, parameters);
             Ok(sign(parameters.mac, &key, data))
         }
         MacAlgorithm::Hmac(hash) => Ok(sign(*hash, secret, data)),
+        MacAlgorithm::KemBased(parameters) => {
+            let key = kem_key(secret, parameters)?;
+            Ok(sign(parameters.mac, &key, data))
+        }
     }
 }
 
@@ -66,22 +69,69 @@ fn password_based_key(secret: &[u8], parameters: &PasswordBasedMac) -> Zeroizing
     key
 }
 
-fn pbkdf2_key(secret: &[u8], parameters: &Pbmac1) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+fn pbkdf2_key(secret: &[u8], parameters: &Pbmac1) -> Zeroizing<Vec<u8>> {
+    let mut key = Zeroizing::new(vec![0; parameters.key_length as usize]);
     let prf = match parameters.prf {
         Hash::Sha1 => pbkdf2::PBKDF2_HMAC_SHA1,
         Hash::Sha256 => pbkdf2::PBKDF2_HMAC_SHA256,
         Hash::Sha384 => pbkdf2::PBKDF2_HMAC_SHA384,
         Hash::Sha512 => pbkdf2::PBKDF2_HMAC_SHA512,
+        // aws-lc-rs has PBKDF2 with every hash but this.
         Hash::Sha224 => {
-            return Err(KeyError::Unsupported(
-                "PBKDF2 with SHA-224 is not supported".to_owned(),
-            ));
+            let (salt, iterations) = (&parameters.salt, parameters.iterations);
+            ::pbkdf2::pbkdf2_hmac::<sha2::Sha224>(secret, salt, iterations, &mut key);
+            return key;
         }
     };
     let iterations = NonZeroU32::new(parameters.iterations).unwrap_or(NonZeroU32::MIN);
-    let mut key = Zeroizing::new(vec![0; parameters.key_length as usize]);
     pbkdf2::derive(prf, iterations, &parameters.salt, secret, &mut key);
+    key
+}
+
+/// The key from the secret of a KEM (RFC 9810, 5.1.3.4): HKDF without a salt, or KDF3 of ANSI X9.44,
+/// which hashes a counter, the secret and the info.
+fn kem_key(secret: &[u8], parameters: &KemBasedMac) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+    let length = parameters.key_length as usize;
+    let mut key = Zeroizing::new(vec![0; length]);
+    match parameters.kdf {
+        Kdf::Hkdf(hash) => {
+            let algorithm = match hash {
+                Hash::Sha256 => hkdf::HKDF_SHA256,
+                Hash::Sha384 => hkdf::HKDF_SHA384,
+                Hash::Sha512 => hkdf::HKDF_SHA512,
+                Hash::Sha1 | Hash::Sha224 => {
+                    return Err(KeyError::Unsupported(
+                        "HKDF has no name with this hash (RFC 8619)".to_owned(),
+                    ));
+                }
+            };
+            hkdf::Salt::none(algorithm)
+                .extract(secret)
+                .expand(&[&parameters.info], KeyLength(length))
+                .and_then(|okm| okm.fill(&mut key))
+                .map_err(|_| KeyError::Unavailable("HKDF failed".to_owned()))?;
+        }
+        Kdf::Kdf3(hash) => {
+            let algorithm = digest_algorithm(hash);
+            for (block, counter) in key.chunks_mut(algorithm.output_len()).zip(1_u32..) {
+                let mut context = digest::Context::new(algorithm);
+                context.update(&counter.to_be_bytes());
+                context.update(secret);
+                context.update(&parameters.info);
+                block.copy_from_slice(&context.finish().as_ref()[..block.len()]);
+            }
+        }
+    }
     Ok(key)
+}
+
+/// Octets that HKDF is to give.
+struct KeyLength(usize);
+
+impl hkdf::KeyType for KeyLength {
+    fn len(&self) -> usize {
+        self.0
+    }
 }
 
 fn sign(hash: Hash, key: &[u8], data: &[u8]) -> Vec<u8> {
@@ -112,6 +162,16 @@ fn salt(salt: &[u8]) -> Result<(), KeyError> {
             "a salt of {} octets; at most {} are accepted",
             salt.len(),
             limits::SALT
+        )));
+    }
+    Ok(())
+}
+
+fn key_length(octets: u32) -> Result<(), KeyError> {
+    if !(1..=limits::DERIVED_KEY).contains(&octets) {
+        return Err(KeyError::Unsupported(format!(
+            "a derived key of {octets} octets; 1 to {} are accepted",
+            limits::DERIVED_KEY
         )));
     }
     Ok(())

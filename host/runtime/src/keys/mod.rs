@@ -5,8 +5,11 @@
 
 mod file;
 #[cfg(test)]
+mod kem_tests;
+#[cfg(test)]
 mod key_tests;
 mod mac;
+mod ml_kem;
 mod private_key;
 mod verify;
 
@@ -47,7 +50,7 @@ impl FileKeys {
     /// which is best that of its file.
     ///
     /// PEM or DER of PKCS #8 (also encrypted, by PBES2), SEC 1 or PKCS #1; P-256, P-384, P-521,
-    /// RSA from 2048 to 8192 bits, Ed25519.
+    /// RSA from 2048 to 8192 bits, Ed25519, ML-DSA, and to decapsulate ML-KEM.
     pub fn add_private_key(
         &mut self,
         name: impl Into<String>,
@@ -120,6 +123,13 @@ impl Keys for FileKeys {
         algorithm: MacAlgorithm,
         data: Vec<u8>,
     ) -> Result<Vec<u8>, KeyError> {
+        if let MacAlgorithm::KemBased(parameters) = &algorithm {
+            mac::check(&algorithm)?;
+            let secret = self
+                .private(key)?
+                .decapsulate(key, &parameters.ciphertext)?;
+            return mac::compute(secret.as_ref(), &algorithm, &data);
+        }
         let secret = self.secret(key)?.clone();
         let iterations = mac::check(&algorithm)?;
         if iterations <= limits::INLINE_ITERATIONS {

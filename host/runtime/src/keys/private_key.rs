@@ -3,19 +3,21 @@
 use std::fmt;
 
 use aws_lc_rs::encoding::AsDer;
+use aws_lc_rs::kem::{Ciphertext, DecapsulationKey, SharedSecret};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA224_ASN1_SIGNING,
     ECDSA_P521_SHA256_ASN1_SIGNING, ECDSA_P521_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
-    EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256,
+    EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, ML_DSA_44_SIGNING,
+    ML_DSA_65_SIGNING, ML_DSA_87_SIGNING, PqdsaKeyPair, PqdsaSigningAlgorithm, RSA_PKCS1_SHA256,
     RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384, RSA_PSS_SHA512,
     RsaEncoding,
 };
 use pkcs8::{ObjectIdentifier, PrivateKeyInfoRef};
 use rustls_pki_types::PrivateKeyDer;
 
-use super::KeyFileError;
+use super::{KeyFileError, ml_kem};
 use crate::wit::keys::{KeyError, SignatureAlgorithm};
 
 const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
@@ -58,7 +60,26 @@ const P521: &[(SignatureAlgorithm, &EcdsaSigningAlgorithm)] = &[
 /// The hashes of the three curves.
 const CURVES: [&[(SignatureAlgorithm, &EcdsaSigningAlgorithm)]; 3] = [P256, P384, P521];
 
-/// A private key that is ready to sign.
+/// The names of ML-DSA in PKCS #8 (RFC 9881, 2) and here.
+const ML_DSA: [(ObjectIdentifier, SignatureAlgorithm, &PqdsaSigningAlgorithm); 3] = [
+    (
+        ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.3.17"),
+        SignatureAlgorithm::MlDsa44,
+        &ML_DSA_44_SIGNING,
+    ),
+    (
+        ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.3.18"),
+        SignatureAlgorithm::MlDsa65,
+        &ML_DSA_65_SIGNING,
+    ),
+    (
+        ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.3.19"),
+        SignatureAlgorithm::MlDsa87,
+        &ML_DSA_87_SIGNING,
+    ),
+];
+
+/// A private key that is ready to sign, or to decapsulate.
 pub(super) struct PrivateKey {
     pair: Pair,
     spki: Vec<u8>,
@@ -69,6 +90,8 @@ enum Pair {
     Ec(Vec<(SignatureAlgorithm, EcdsaKeyPair)>),
     Rsa(rsa::KeyPair),
     Ed25519(Ed25519KeyPair),
+    MlDsa(SignatureAlgorithm, PqdsaKeyPair),
+    MlKem(DecapsulationKey),
 }
 
 impl PrivateKey {
@@ -90,6 +113,17 @@ impl PrivateKey {
                     EC_PUBLIC_KEY => ec(der),
                     RSA_ENCRYPTION => rsa(rsa::KeyPair::from_pkcs8(der).ok()),
                     ED25519 => ed25519(der),
+                    kem if ml_kem::is_ml_kem(kem) => {
+                        let key = ml_kem::read(kem, info.private_key.as_bytes());
+                        let (key, spki) = key.ok_or_else(|| {
+                            unsupported("it lacks the expanded form of its key".to_owned())
+                        })?;
+                        return Ok(PrivateKey {
+                            pair: Pair::MlKem(key),
+                            spki,
+                        });
+                    }
+                    dsa if ML_DSA.iter().any(|(oid, ..)| *oid == dsa) => ml_dsa(dsa, der),
                     other => return Err(unsupported(format!("its algorithm is {other}"))),
                 }
             }
@@ -137,12 +171,38 @@ impl PrivateKey {
                     return Ok(signature.as_ref().to_vec());
                 }
             }
+            Pair::MlDsa(able, pair) => {
+                if algorithm == *able {
+                    let mut signature = vec![0; pair.algorithm().signature_len()];
+                    pair.sign(data, &mut signature).map_err(failed)?;
+                    return Ok(signature);
+                }
+            }
+            Pair::MlKem(_) => {}
         }
         let algorithm = format!("{algorithm:?}");
         let algorithm = algorithm.trim_start_matches("SignatureAlgorithm::");
         Err(KeyError::Unsupported(format!(
             "{name} is {self:?} and cannot sign with {algorithm}"
         )))
+    }
+}
+
+impl PrivateKey {
+    /// The shared secret in a ciphertext. The name is for the error.
+    pub(super) fn decapsulate(
+        &self,
+        name: &str,
+        ciphertext: &[u8],
+    ) -> Result<SharedSecret, KeyError> {
+        let Pair::MlKem(key) = &self.pair else {
+            return Err(KeyError::Unsupported(format!(
+                "{name} is {self:?} and cannot decapsulate"
+            )));
+        };
+        key.decapsulate(Ciphertext::from(ciphertext)).map_err(|_| {
+            KeyError::Unsupported(format!("the ciphertext is not for a key like {name}"))
+        })
     }
 }
 
@@ -157,6 +217,10 @@ impl fmt::Debug for PrivateKey {
             },
             Pair::Rsa(pair) => write!(f, "an RSA key of {} bits", pair.public_modulus_len() * 8),
             Pair::Ed25519(_) => f.write_str("an Ed25519 key"),
+            Pair::MlDsa(SignatureAlgorithm::MlDsa44, _) => f.write_str("an ML-DSA-44 key"),
+            Pair::MlDsa(SignatureAlgorithm::MlDsa65, _) => f.write_str("an ML-DSA-65 key"),
+            Pair::MlDsa(..) => f.write_str("an ML-DSA-87 key"),
+            Pair::MlKem(_) => f.write_str("an ML-KEM key"),
         }
     }
 }
@@ -188,6 +252,13 @@ fn ed25519(der: &[u8]) -> Option<(Pair, Vec<u8>)> {
     let mut spki = ED25519_SPKI.to_vec();
     spki.extend_from_slice(pair.public_key().as_ref());
     Some((Pair::Ed25519(pair), spki))
+}
+
+fn ml_dsa(oid: ObjectIdentifier, der: &[u8]) -> Option<(Pair, Vec<u8>)> {
+    let &(_, name, algorithm) = ML_DSA.iter().find(|(known, ..)| *known == oid)?;
+    let pair = PqdsaKeyPair::from_pkcs8(algorithm, der).ok()?;
+    let spki = pair.public_key().as_der().ok()?.as_ref().to_vec();
+    Some((Pair::MlDsa(name, pair), spki))
 }
 
 fn rsa_encoding(algorithm: SignatureAlgorithm) -> Option<&'static dyn RsaEncoding> {

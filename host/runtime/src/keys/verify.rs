@@ -56,6 +56,9 @@ pub(super) fn verify(
     data: &[u8],
     signature: &[u8],
 ) -> Verdict {
+    if algorithm == SignatureAlgorithm::Ed25519 && !is_canonical_ed25519(spki) {
+        return Verdict::Invalid;
+    }
     let key = candidates(algorithm)
         .iter()
         .find_map(|candidate| ParsedPublicKey::new(*candidate, spki).ok());
@@ -65,5 +68,22 @@ pub(super) fn verify(
             Ok(()) => Verdict::Valid,
             Err(_) => Verdict::Invalid,
         },
+    }
+}
+
+/// Whether the point that ends the key is encoded as decoding demands (RFC 8032, 5.1.3), which aws-lc
+/// does not insist on: y is below the prime 2^255 - 19, and where x is 0, y being 1 or -1, there is no
+/// sign. What is no Ed25519 key is found out by the reader.
+fn is_canonical_ed25519(spki: &[u8]) -> bool {
+    let Some([first, middle @ .., last]) = spki.last_chunk::<32>() else {
+        return true;
+    };
+    let (sign, top) = (last & 0x80 != 0, last & 0x7f);
+    let all = |octet: u8| middle.iter().all(|other| *other == octet);
+    match *first {
+        0xed.. if top == 0x7f && all(0xff) => false,
+        0xec if top == 0x7f && all(0xff) => !sign,
+        0x01 if top == 0 && all(0) => !sign,
+        _ => true,
     }
 }
