@@ -5,7 +5,9 @@
 
 use std::cell::Cell;
 
-use abide_cmp::protection::{SignatureAlgorithm, SignatureVerifier, SoftwareVerifier, Verdict};
+use abide_cmp::protection::{
+    Policy, SignatureAlgorithm, SignatureVerifier, SoftwareVerifier, Verdict,
+};
 use abide_cmp::{Certificate, PublicKeyInfo, limits, path};
 use abide_fuzz::{Credulous, NOW, bounded, certificates};
 use libfuzzer_sys::fuzz_target;
@@ -31,7 +33,7 @@ fn build(
         verifier,
         calls: Cell::new(0),
     };
-    match path::build(leaf, candidates, anchors, NOW, &counted) {
+    match path::build(leaf, candidates, anchors, NOW, Policy::default(), &counted) {
         Ok(path) => {
             assert!(path.len() <= limits::PATH_LENGTH);
             assert_eq!(path.first(), Some(leaf));

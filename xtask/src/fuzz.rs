@@ -6,13 +6,13 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
 use crate::setup;
-use crate::shell::{capture, cargo, root, run as run_command, status, step, succeeds, target_dir};
+use crate::shell::{capture, cargo, root, run as run_command, step, succeeds, target_dir};
 
 /// Seconds for each target unless given: enough to go through the seeds and around them.
 const SECONDS: u64 = 3;
@@ -110,16 +110,25 @@ fn run_targets(options: &Options) -> Result<ExitCode> {
     step("building the fuzz targets");
     let programs = build()?;
     step(format!("built in {} s", start.elapsed().as_secs()));
+    // Short runs share the processors; a long one has the machine's caches for itself.
+    let at_once = match options.seconds < LONG {
+        true => std::thread::available_parallelism().map_or(1, |number| number.get()),
+        false => 1,
+    };
     let mut failed = Vec::new();
-    for target in chosen {
+    for targets in chosen.chunks(at_once) {
         for round in rounds(options.seconds) {
-            step(format!("fuzzing {target} for {round}"));
-            let log = folder("logs")?.join(format!("{target}.log"));
-            let outcome = fuzz(&programs, target, &round, &log)?;
-            println!("{target:<12} {}", summary(&log)?);
-            if !outcome {
-                failed.push(target.as_str());
-                break;
+            step(format!("fuzzing {} for {round}", targets.join(", ")));
+            let running: Vec<_> = targets
+                .iter()
+                .filter(|target| !failed.contains(*target))
+                .map(|target| Run::start(&programs, target, &round))
+                .collect::<Result<_>>()?;
+            for run in running {
+                let target = run.target.to_owned();
+                if !run.finish()? {
+                    failed.push(target);
+                }
             }
         }
     }
@@ -202,49 +211,71 @@ fn rounds(seconds: u64) -> Vec<Round> {
     .collect()
 }
 
-/// Runs one target; whether it found nothing. What was learnt stays in the corpus for the next
-/// time.
-fn fuzz(programs: &Path, target: &str, round: &Round, log: &Path) -> Result<bool> {
-    let artifacts = folder("artifacts")?.join(target);
-    let corpus = folder("corpus")?.join(target);
-    fs::create_dir_all(&artifacts)?;
-    fs::create_dir_all(&corpus)?;
-    let mut prefix = OsString::from("-artifact_prefix=");
-    prefix.push(artifacts.join(""));
-    let mut dictionary = OsString::from("-dict=");
-    dictionary.push(root().join("fuzz/cmp.dict"));
-    let output = fs::File::create(log).with_context(|| format!("{}", log.display()))?;
-    let mut command = Command::new(programs.join(target));
-    command
-        .args([prefix, dictionary])
-        .arg(format!("-max_total_time={}", round.seconds))
-        .arg(format!("-max_len={}", round.longest))
-        .arg(format!("-timeout={HANGS}"))
-        .arg(format!("-rss_limit_mb={PROCESS_MEMORY}"))
-        .arg("-print_final_stats=1")
-        .arg(corpus)
-        .args(seeds())
-        .stdout(output.try_clone()?)
-        .stderr(output);
-    let found_nothing = status(&mut command)?.success();
-    if !found_nothing {
-        let text = String::from_utf8_lossy(&fs::read(log)?).into_owned();
-        let lines: Vec<_> = text.lines().collect();
-        let start = lines.iter().position(|line| is_alarm(line));
-        for line in lines[start.unwrap_or(lines.len().saturating_sub(20))..]
-            .iter()
-            .take(40)
-        {
-            eprintln!("{line}");
-        }
-        eprintln!(
-            "the whole of it: {}; the input is in {}; again: {} FILE",
-            log.display(),
-            artifacts.display(),
-            programs.join(target).display()
-        );
+/// One target at work. What is learnt stays in the corpus for the next time.
+struct Run<'a> {
+    target: &'a str,
+    process: Child,
+    program: PathBuf,
+    log: PathBuf,
+    artifacts: PathBuf,
+}
+
+impl<'a> Run<'a> {
+    fn start(programs: &Path, target: &'a str, round: &Round) -> Result<Self> {
+        let artifacts = folder("artifacts")?.join(target);
+        let corpus = folder("corpus")?.join(target);
+        fs::create_dir_all(&artifacts)?;
+        fs::create_dir_all(&corpus)?;
+        let log = folder("logs")?.join(format!("{target}.log"));
+        let output = fs::File::create(&log).with_context(|| format!("{}", log.display()))?;
+        let mut prefix = OsString::from("-artifact_prefix=");
+        prefix.push(artifacts.join(""));
+        let mut dictionary = OsString::from("-dict=");
+        dictionary.push(root().join("fuzz/cmp.dict"));
+        let program = programs.join(target);
+        let process = Command::new(&program)
+            .args([prefix, dictionary])
+            .arg(format!("-max_total_time={}", round.seconds))
+            .arg(format!("-max_len={}", round.longest))
+            .arg(format!("-timeout={HANGS}"))
+            .arg(format!("-rss_limit_mb={PROCESS_MEMORY}"))
+            .arg("-print_final_stats=1")
+            .arg(corpus)
+            .args(seeds())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        Ok(Self {
+            target,
+            process,
+            program,
+            log,
+            artifacts,
+        })
     }
-    Ok(found_nothing)
+
+    /// Waits for the end and tells what came of it; whether nothing was found.
+    fn finish(mut self) -> Result<bool> {
+        let found_nothing = self.process.wait()?.success();
+        let text = String::from_utf8_lossy(&fs::read(&self.log)?).into_owned();
+        println!("{:<12} {}", self.target, summary(&text));
+        if !found_nothing {
+            let lines: Vec<_> = text.lines().collect();
+            let alarm = lines.iter().position(|line| is_alarm(line));
+            let start = alarm.unwrap_or(lines.len().saturating_sub(20));
+            for line in lines[start..].iter().take(40) {
+                eprintln!("{line}");
+            }
+            eprintln!(
+                "the whole of it: {}; the input is in {}; again: {} FILE",
+                self.log.display(),
+                self.artifacts.display(),
+                self.program.display()
+            );
+        }
+        Ok(found_nothing)
+    }
 }
 
 fn is_alarm(line: &str) -> bool {
@@ -260,8 +291,7 @@ fn seeds() -> Vec<PathBuf> {
 }
 
 /// Executions, coverage and corpus, from the words of libFuzzer.
-fn summary(log: &Path) -> Result<String> {
-    let text = String::from_utf8_lossy(&fs::read(log)?).into_owned();
+fn summary(text: &str) -> String {
     let stat = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         line.map_or("?", |value| value.trim_start_matches(':').trim())
@@ -275,14 +305,14 @@ fn summary(log: &Path) -> Result<String> {
         let mut words = last.split_whitespace().skip_while(|word| *word != name);
         words.nth(1).unwrap_or("?").to_owned()
     };
-    Ok(format!(
+    format!(
         "{} runs, coverage {}, features {}, corpus {}, peak {} MiB",
         stat("stat::number_of_executed_units"),
         word("cov:"),
         word("ft:"),
         word("corp:"),
         stat("stat::peak_rss_mb"),
-    ))
+    )
 }
 
 #[cfg(test)]

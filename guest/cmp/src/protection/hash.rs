@@ -110,4 +110,23 @@ impl Hash {
             Self::Sha512 => sha2::Sha512::digest(data).to_vec(),
         }
     }
+
+    /// The digest of the digest, over and over: as many as `times`, which is at least 1. It
+    /// stays in place, because there can be a hundred thousand.
+    pub(crate) fn repeated(self, data: &[u8], times: u32) -> Vec<u8> {
+        fn run<D: Digest>(data: &[u8], times: u32) -> Vec<u8> {
+            let mut digest = D::digest(data);
+            for _ in 1..times {
+                digest = D::digest(&digest);
+            }
+            digest.to_vec()
+        }
+        match self {
+            Self::Sha1 => run::<sha1::Sha1>(data, times),
+            Self::Sha224 => run::<sha2::Sha224>(data, times),
+            Self::Sha256 => run::<sha2::Sha256>(data, times),
+            Self::Sha384 => run::<sha2::Sha384>(data, times),
+            Self::Sha512 => run::<sha2::Sha512>(data, times),
+        }
+    }
 }

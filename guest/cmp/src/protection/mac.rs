@@ -198,10 +198,7 @@ impl<'a> MacAlgorithm<'a> {
                 iterations,
                 mac,
             } => {
-                let mut key = owf.digest(&[secret, salt].concat());
-                for _ in 1..iterations {
-                    key = owf.digest(&key);
-                }
+                let key = owf.repeated(&[secret, salt].concat(), iterations);
                 // K is the BASEKEY as it is: HMAC takes a key of any length, so that
                 // nothing is cut off or appended (RFC 9810, 5.1.3.1).
                 hmac(mac, &key, data)

@@ -366,33 +366,62 @@ pub(crate) fn signed(
     )
 }
 
-/// A pkiConf under a password-based MAC with these iterations and hash.
-pub(crate) fn password_based(
-    iterations: i64,
-    owf: oid::Oid<'_>,
-    mac: oid::Oid<'_>,
-    length: usize,
-) -> Vec<u8> {
-    let algorithm = Writer::encode(|w| {
-        w.explicit(1, |w| {
+/// What is hashed with to derive a key and to authenticate.
+pub(crate) struct Hashes {
+    pub(crate) owf: oid::Oid<'static>,
+    pub(crate) hmac: oid::Oid<'static>,
+}
+
+/// A pkiConf under a password-based MAC with these iterations.
+pub(crate) fn password_based(iterations: i64, hashes: &Hashes) -> Vec<u8> {
+    authenticated(|w| {
+        w.oid(oid::PASSWORD_BASED_MAC);
+        w.sequence(|w| {
+            w.octet_string(&[7; 16]);
+            w.sequence(|w| w.oid(hashes.owf));
+            w.integer(iterations);
+            w.sequence(|w| w.oid(hashes.hmac));
+        });
+    })
+}
+
+/// A pkiConf under PBMAC1 with these iterations for a key of this length.
+pub(crate) fn pbmac1(iterations: i64, key_length: i64, hashes: &Hashes) -> Vec<u8> {
+    let hmac = |w: &mut Writer| {
+        w.sequence(|w| {
+            w.oid(hashes.hmac);
+            w.null();
+        });
+    };
+    authenticated(|w| {
+        w.oid(oid::PBMAC1);
+        w.sequence(|w| {
             w.sequence(|w| {
-                w.oid(oid::PASSWORD_BASED_MAC);
+                w.oid(oid::PBKDF2);
                 w.sequence(|w| {
                     w.octet_string(&[7; 16]);
-                    w.sequence(|w| w.oid(owf));
                     w.integer(iterations);
-                    w.sequence(|w| w.oid(mac));
+                    w.integer(key_length);
+                    hmac(w);
                 });
             });
+            hmac(w);
         });
+    })
+}
+
+/// A pkiConf under a MAC that does not fit.
+fn authenticated(algorithm: impl FnOnce(&mut Writer)) -> Vec<u8> {
+    let fields = Writer::encode(|w| {
+        w.explicit(1, |w| w.sequence(algorithm));
         w.explicit(2, |w| w.octet_string(&[0; 39]));
         w.explicit(4, |w| w.octet_string(&[1; 16]));
         w.explicit(5, |w| w.octet_string(&[2; 16]));
         w.explicit(6, |w| w.octet_string(&[3; 16]));
     });
-    let bits = Writer::encode(|w| w.bits(tag::BIT_STRING, &vec![0; length]));
+    let bits = Writer::encode(|w| w.bits(tag::BIT_STRING, &[0; 32]));
     message(
-        &header(&NOBODY, &NOBODY, &algorithm),
+        &header(&NOBODY, &NOBODY, &fields),
         BodyType::PkiConf,
         &[0x05, 0x00],
         &element(tag::constructed(0), &bits),

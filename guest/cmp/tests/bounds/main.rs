@@ -374,28 +374,43 @@ fn extensions() {
 
 #[test]
 fn derivation_of_a_key() {
-    for (owf, mac) in [
-        (oid::SHA1, oid::HMAC_SHA1),
-        (oid::SHA256, oid::HMAC_SHA256),
-        (oid::SHA512, oid::HMAC_SHA512),
+    let hashes = |owf, hmac| Hashes { owf, hmac };
+    for (name, hashes, blocks) in [
+        ("SHA-1", hashes(oid::SHA1, oid::HMAC_SHA1), 4),
+        ("SHA-256", hashes(oid::SHA256, oid::HMAC_SHA256), 2),
+        ("SHA-512", hashes(oid::SHA512, oid::HMAC_SHA512), 1),
     ] {
-        let der = password_based(limits::ITERATIONS.into(), owf, mac, 32);
-        measure("the most iterations", || assert!(!fits(&der)));
+        let most = i64::from(limits::ITERATIONS);
+        refused(
+            &format!("password-based, {name}"),
+            &password_based(most, &hashes),
+        );
+        // As many iterations for a key of 64 octets as there may be.
+        let most = i64::from(limits::PBKDF2_APPLICATIONS) / blocks;
+        refused(&format!("PBMAC1, {name}"), &pbmac1(most, 64, &hashes));
     }
 }
 
-fn fits(der: &[u8]) -> bool {
+/// Measures how long it takes to find that a MAC does not fit.
+fn refused(name: &str, der: &[u8]) {
     let message = PkiMessage::from_der(der).expect("a message");
-    let compute = |algorithm: &MacAlgorithm<'_>, octets: &[u8]| {
-        Ok::<_, ProtectionError>(algorithm.compute(b"secret", octets))
-    };
-    verify_mac(&message, Policy::default(), compute).is_ok()
+    measure(name, || {
+        let compute = |algorithm: &MacAlgorithm<'_>, octets: &[u8]| {
+            Ok::<_, ProtectionError>(algorithm.compute(b"secret", octets))
+        };
+        let outcome = verify_mac(&message, Policy::ALLOW_SHA1, compute);
+        assert_eq!(outcome, Err(ProtectionError::WrongMac), "{name}");
+    });
 }
 
 /// OpenSSL 3 and 4 hash for minutes here.
 #[test]
 fn a_small_bomb_is_refused_before_it_goes_off() {
-    let bomb = password_based(i64::from(i32::MAX), oid::SHA256, oid::HMAC_SHA256, 32);
+    let hashes = Hashes {
+        owf: oid::SHA256,
+        hmac: oid::HMAC_SHA256,
+    };
+    let bomb = password_based(i64::from(i32::MAX), &hashes);
     assert_eq!(bomb.len(), 227);
     let message = PkiMessage::from_der(&bomb).expect("a message that can be read");
     let refused = || {
