@@ -146,6 +146,8 @@ struct Watched {
     generation: u32,
     /// Who wrote last.
     writer: usize,
+    /// The transaction after which this one was begun.
+    after: Option<Vec<u8>>,
     /// Every request that was ever durable.
     stored: BTreeSet<Vec<u8>>,
     request: Vec<u8>,
@@ -164,6 +166,8 @@ pub(crate) struct Checker {
     transactions: BTreeMap<Vec<u8>, Watched>,
     /// By order: the transaction it names and the number of begin calls.
     orders: Vec<(Option<Vec<u8>>, u32)>,
+    /// The transaction that the order named when a worker was last told to begin.
+    saw: BTreeMap<usize, Option<Vec<u8>>>,
     secrets: Vec<Vec<u8>>,
     /// Clocks have been touched: times cannot be compared.
     pub(crate) clocks_differ: bool,
@@ -178,6 +182,7 @@ impl Checker {
             limits,
             transactions: BTreeMap::new(),
             orders: vec![(None, 0); orders],
+            saw: BTreeMap::new(),
             secrets: Vec::new(),
             clocks_differ: false,
             torn: false,
@@ -190,8 +195,9 @@ impl Checker {
         self.secrets.push(secret);
     }
 
-    pub(crate) fn on_call(&mut self, order: usize, verb: Verb) {
+    pub(crate) fn on_call(&mut self, order: usize, verb: Verb, worker: usize) {
         if verb == Verb::Begin {
+            self.saw.insert(worker, self.orders[order].0.clone());
             self.orders[order].1 += 1;
         }
     }
@@ -268,6 +274,7 @@ impl Checker {
                 order,
                 generation: when.generation,
                 writer: when.worker,
+                after: self.saw.get(&when.worker).cloned().flatten(),
                 stored: BTreeSet::from([request.clone()]),
                 request,
                 record,
@@ -384,12 +391,13 @@ impl Checker {
             .transactions
             .iter()
             .filter(|(other, watched)| other.as_slice() != id && watched.order == order);
-        for (_, other) in others {
+        for (other_id, other) in others {
             if other.record.phase.is_open() && self.counts(other) {
                 return breach(Invariant::OldEndsFirst, "the old one is open");
             }
             let failure = other.record.failure.as_ref();
             if let Some(fail_info) = other.refused
+                && own.after.as_ref() == Some(other_id)
                 && other.record.phase == Phase::Failed
                 && failure.is_some_and(|failure| !failure.orphan)
                 && other.generation == when.generation

@@ -324,7 +324,7 @@ impl World {
             true => Verb::Begin,
             false => Verb::Resume,
         };
-        self.checker.on_call(order, verb);
+        self.checker.on_call(order, verb, turn);
         let generation = self.orders[order].generation;
         let latest = self.checker.latest(order);
         let issued = latest.filter(|record| record.phase == Phase::Issued);

@@ -189,13 +189,9 @@ impl Ca {
 
     pub(super) fn refuse(&mut self, request: &Request<'_>, fail_info: FailInfo) -> Made {
         let status = PkiStatusInfo::rejection(fail_info, "no");
-        let confirming = match self.books.get(&request.id) {
-            Some(case) => {
-                case.stage == Stage::ConfirmationWaiting
-                    || matches!(request.message.body, PkiBody::CertConf(_))
-            }
-            None => false,
-        };
+        let case = self.books.get(&request.id);
+        let confirming = case.is_some_and(|case| case.conf.is_some())
+            || matches!(request.message.body, PkiBody::CertConf(_));
         let told = match confirming {
             true => Told::ConfirmationRefused,
             false => Told::Refused(fail_info),
