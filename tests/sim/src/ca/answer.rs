@@ -3,11 +3,11 @@
 use std::fmt;
 
 use abide_cmp::der::Integer;
-use abide_cmp::protection::{Hash, MacAlgorithm, SignatureAlgorithm};
+use abide_cmp::protection::{Hash, MacAlgorithm};
 use abide_cmp::{
     AlgorithmIdentifier, CertOrEncCert, CertRepMessage, CertResponse, CertifiedKeyPair, Draft,
     ErrorMsgContent, FailInfo, GeneralName, InfoTypeAndValue, PkiBody, PkiHeader, PkiMessage,
-    PkiStatus, PkiStatusInfo, PollRep,
+    PkiStatus, PkiStatusInfo, PollRep, oid,
 };
 
 use super::{Ca, ROGUE_KEY, Reply, Request, SIGNER, SIGNER_KEY, Stage, Standing};
@@ -405,7 +405,7 @@ impl Ca {
                 oid: mac.oid(),
                 parameters: Some(&parameters),
             }),
-            By::Signer { .. } => Some(SignatureAlgorithm::Ecdsa(Hash::Sha256).identifier()),
+            By::Signer { .. } => Some(AlgorithmIdentifier::bare(oid::ECDSA_SHA256)),
         };
         let draft = Draft::new(&header, body);
         let part = draft.protected_part();

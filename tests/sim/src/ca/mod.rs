@@ -6,7 +6,7 @@ mod answer;
 
 use std::collections::BTreeMap;
 
-use abide_cmp::protection::{Hash, SignatureAlgorithm};
+use abide_cmp::protection::{Hash, MacAlgorithm};
 use abide_cmp::{FailInfo, Name, PkiBody, PkiMessage};
 
 use crate::checker::{Breach, Invariant};
@@ -211,7 +211,7 @@ impl Ca {
         let algorithm = message.header.protection_alg.as_ref()?;
         let bits = message.protection?;
         let part = message.protected_part();
-        if SignatureAlgorithm::from_identifier(algorithm).is_err() {
+        if MacAlgorithm::is_mac(algorithm) {
             let parameters = algorithm.parameters?;
             return self
                 .secrets
