@@ -318,7 +318,7 @@ impl<'a> Search<'_, 'a> {
             return Err(PathError::rule(issuer, "its keyUsage lacks keyCertSign"));
         }
         if let Some(constraints) = issuer.extension(oid::NAME_CONSTRAINTS) {
-for (index, certificate) in self.path.iter().enumerate() {
+            for (index, certificate) in self.path.iter().enumerate() {
                 // A CA may certify a new key of its own (RFC 5280, 6.1.3 (b)).
                 if index > 0 && certificate.is_self_issued() {
                     continue;
