@@ -4,6 +4,7 @@
 
 mod facts;
 mod index;
+mod protection;
 
 use std::collections::BTreeSet;
 
