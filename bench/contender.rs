@@ -14,11 +14,11 @@ use std::path::PathBuf;
 use cpu_time::ThreadTime;
 
 /// Why something cannot be done.
-pub type Fault = Box<dyn std::error::Error>;
+pub(crate) type Fault = Box<dyn std::error::Error>;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
-pub enum Measure {
+pub(crate) enum Measure {
     /// From the octets to whatever the contender works with.
     Decode,
     /// Back to the octets.
@@ -29,23 +29,23 @@ pub enum Measure {
 
 /// A message and what it is believed by.
 #[derive(Debug)]
-pub struct Message {
+pub(crate) struct Message {
     /// DER.
-    pub der: Vec<u8>,
+    pub(crate) der: Vec<u8>,
     /// The trusted root, DER, if the protection is a signature.
-    pub root: Option<Vec<u8>>,
+    pub(crate) root: Option<Vec<u8>>,
     /// Else the shared secret.
-    pub secret: Vec<u8>,
+    pub(crate) secret: Vec<u8>,
 }
 
 /// A program that takes part.
-pub trait Contender {
+pub(crate) trait Contender {
     /// Does it as often as it is told.
     fn run(&mut self, measure: Measure, message: &Message, count: u32) -> Result<(), Fault>;
 }
 
 /// Serves until the input ends.
-pub fn serve(contender: &mut impl Contender) -> Result<(), Fault> {
+pub(crate) fn serve(contender: &mut impl Contender) -> Result<(), Fault> {
     let folder = std::env::args_os()
         .nth(1)
         .ok_or("which folder has the messages?")?;
