@@ -8,6 +8,7 @@ use abide_host::wit::message::{Anchors, Leniency, Options, Trust};
 use abide_host::{Gate, HostError, Runtime, RuntimeConfig};
 
 #[path = "../../guest/cmp/tests/bounds/bombs.rs"]
+#[allow(dead_code, reason = "the codec's own test uses the rest")]
 mod bombs;
 
 /// Altered messages that are tried.
@@ -77,11 +78,16 @@ async fn handle(gate: &Gate, message: &[u8], lenient: bool) -> Result<(), HostEr
         true => Leniency::all(),
         false => Leniency::empty(),
     };
-    let options = Options { leniency };
+    let options = Options {
+        leniency,
+        allow_sha1: lenient,
+    };
     let secret = Trust::Secret(b"secret".to_vec());
     let anchors = Trust::Anchors(Anchors {
         certificates: Vec::new(),
+        untrusted: Vec::new(),
         at: NOW,
+        role: None,
     });
     let decoded = gate.decode(message, leniency).await?;
     drop(gate.describe(message, leniency).await?);

@@ -488,6 +488,7 @@ fn what_is_described_fits_the_schema() {
         non_minimal_lengths: true,
         fractional_seconds: true,
         explicit_ra_verified: true,
+        empty_lists: true,
     };
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders = vec![

@@ -172,6 +172,7 @@ impl Messages {
         let input = PoposkInput {
             contents: &input,
             sender: Some(name("popo")),
+            public_key_mac: None,
             public_key: key,
         };
         use PopoPrivKey::{AgreeMac, ChallengeResp, DhMac, EncrCert, ThisMessage};

@@ -10,8 +10,6 @@ use tokio::runtime;
 mod contender;
 use contender::{Contender, Fault, Measure, Message, serve};
 
-const STRICT: Leniency = Leniency::empty();
-
 struct Sandbox {
     tokio: runtime::Runtime,
     gate: Gate,
@@ -21,14 +19,17 @@ struct Sandbox {
 impl Sandbox {
     async fn decode(&self, message: &Message, count: u32) -> Result<(), Fault> {
         for _ in 0..count {
-            let summary = self.gate.decode(black_box(&message.der), STRICT).await?;
+            let summary = self
+                .gate
+                .decode(black_box(&message.der), Leniency::empty())
+                .await?;
             black_box(summary.map_err(|e| format!("{e:?}"))?);
         }
         Ok(())
     }
 
     async fn encode(&self, message: &Message, count: u32) -> Result<(), Fault> {
-        let parts = self.gate.split(&message.der, STRICT).await?;
+        let parts = self.gate.split(&message.der, Leniency::empty()).await?;
         let parts = parts.map_err(|e| format!("{e:?}"))?;
         for _ in 0..count {
             let der = self.gate.encode(black_box(&parts)).await?;
@@ -50,7 +51,7 @@ impl Sandbox {
             None => Trust::Secret(message.secret.clone()),
         };
         let options = Options {
-            leniency: STRICT,
+            leniency: Leniency::empty(),
             allow_sha1: false,
         };
         for _ in 0..count {

@@ -88,7 +88,7 @@ impl Questions {
         for trust in trusts {
             let options = Options {
                 leniency,
-                allow_sha1: !leniency.is_empty(),
+                allow_sha1: leniency != Leniency::empty(),
             };
             let verdict = gate.verify(message, &trust, options).await;
             verdicts.push(outcome(verdict.expect("no trap"), signer, verify_error));
@@ -222,7 +222,7 @@ fn signer(signer: Signer) -> Value {
         "name": signer.name,
         "certificate": octets(signer.certificate),
         "path": list(signer.path, |der| hex(&der).into()),
-        "roles": list(signer.roles, |role| case(&role)),
+        "roles": list(signer.roles, |role| case(&role).into()),
     })
 }
 

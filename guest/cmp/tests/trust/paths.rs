@@ -183,7 +183,8 @@ fn names_are_within_the_constraints_of_their_issuers() {
     let ip = |octets: &[u8]| (0x87, octets.to_vec());
     let uri = |name: &str| (0x86, name.as_bytes().to_vec());
     // Permitted, excluded, the leaf's subject and names, and whether that goes.
-    let cases: Vec<(Vec<General>, Vec<General>, &str, Vec<General>, bool)> = vec![
+    type Case = (Vec<General>, Vec<General>, &'static str, Vec<General>, bool);
+    let cases: Vec<Case> = vec![
         (vec![directory("/O=A")], vec![], "/O=A/CN=x", vec![], true),
         (vec![directory("/O=A")], vec![], "/O=B/CN=x", vec![], false),
         (

@@ -152,7 +152,12 @@ fn a_role_is_that_of_the_certificate() {
 #[test]
 fn the_most_telling_reason_is_given() {
     let signer = end("signer", "root").der();
-    let forged = message("/CN=signer", None, "another key", &[signer.clone()]);
+    let forged = message(
+        "/CN=signer",
+        None,
+        "another key",
+        std::slice::from_ref(&signer),
+    );
     assert!(matches!(
         check(&forged, &root(), &[], None),
         Err(ProtectionError::WrongSignature { .. })
