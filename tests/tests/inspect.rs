@@ -67,7 +67,16 @@ impl World {
         let secret = format!("pass:{SECRET}");
         self.enroll(
             "mac",
-            &["-ref", "client", "-secret", &secret, "-srv_secret", &secret],
+            &[
+                "-ref",
+                "client",
+                "-secret",
+                &secret,
+                "-srv_ref",
+                "server",
+                "-srv_secret",
+                &secret,
+            ],
         );
     }
 
