@@ -8,7 +8,6 @@ use abide_host::wit::message::{Anchors, Leniency, Options, Trust};
 use abide_host::{Gate, HostError, Runtime, RuntimeConfig};
 
 #[path = "../../guest/cmp/tests/bounds/bombs.rs"]
-#[allow(dead_code, reason = "the codec's own test uses the rest")]
 mod bombs;
 
 /// Altered messages that are tried.
@@ -82,20 +81,26 @@ async fn handle(gate: &Gate, message: &[u8], lenient: bool) -> Result<(), HostEr
         leniency,
         allow_sha1: lenient,
     };
-    let secret = Trust::Secret(b"secret".to_vec());
-    let anchors = Trust::Anchors(Anchors {
+    let unknown = b"Moor gorse, nine geese and a bicycle".to_vec();
+    let anchors = Anchors {
         certificates: Vec::new(),
         untrusted: Vec::new(),
         at: NOW,
         role: None,
-    });
+    };
+    let trusts = [
+        Trust::Secret(unknown.clone()),
+        Trust::Kem(unknown),
+        Trust::Anchors(anchors),
+    ];
     let decoded = gate.decode(message, leniency).await?;
     drop(gate.describe(message, leniency).await?);
+    drop(gate.check(message, leniency).await?);
     if decoded.is_ok() {
-        let believed = gate.verify(message, &secret, options).await?;
-        assert!(believed.is_err(), "a secret that nobody has is taken");
-        let believed = gate.verify(message, &anchors, options).await?;
-        assert!(believed.is_err(), "a signer without an anchor is believed");
+        for trust in &trusts {
+            let believed = gate.verify(message, trust, options).await?;
+            assert!(believed.is_err(), "believed without a reason");
+        }
         if let Ok(parts) = gate.split(message, leniency).await? {
             let whole = gate.encode(&parts).await?;
             assert!(lenient || whole.is_ok_and(|whole| whole == message));
