@@ -316,7 +316,10 @@ fn may_be_sender(
         _ => true,
     };
     let name_fits = match header.sender.directory() {
-        Some(name) if name.is_null() => header.sender_kid.is_some(),
+        Some(name) if name.is_null() => {
+            let held = certificate.subject_key_identifier();
+            header.sender_kid.is_some() && header.sender_kid == held
+        }
         Some(name) if identifier_fits => {
             let subject = &certificate.subject;
             budget.same_name(name, subject)? || name.matches_reversed(subject)

@@ -130,7 +130,7 @@ fn keys_that_are_not_proved_to_be_held() {
 #[test]
 fn a_kind_of_key_that_is_not_known() {
     let world = World::new(|_| ());
-    world.make_key("new.key", "EC", "ec_paramgen_curve:P-521");
+    world.make_key("new.key", "EC", "ec_paramgen_curve:secp256k1");
     let words = [&["-cmd", "ir"][..], &NEW_KEY].concat();
     let reason = refused(&world, &world::with_secret(&words));
     assert!(reason.starts_with("badAlg: "), "{reason}");

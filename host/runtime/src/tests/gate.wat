@@ -18,7 +18,10 @@
 
   ;; Fails.
   (func (export "abide:cmp/message@0.1.0#verify")
-    (param i32 i32 i32 i32 i32 i64 i32) (result i32)
+    (param i32 i32 i32 i32 i32 i32 i32 i64 i32 i32 i32 i32) (result i32)
+    unreachable)
+
+  (func (export "abide:cmp/message@0.1.0#check") (param i32 i32 i32) (result i32)
     unreachable)
 
   (func (export "abide:cmp/message@0.1.0#split") (param i32 i32 i32) (result i32)
