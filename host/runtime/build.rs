@@ -34,7 +34,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=build");
     if let Some(directory) = env::var_os(PREBUILT) {
-        for world in component::World::ALL {
+        for world in component::World::CARRIED {
             let file = Path::new(&directory).join(format!("{}.wasm", world.name()));
             println!("cargo::rerun-if-changed={}", file.display());
             let bytes = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -56,7 +56,7 @@ fn run() -> Result<(), Box<dyn Error>> {
             println!("cargo::rerun-if-changed={}", path.display());
         }
     }
-    for world in component::World::ALL {
+    for world in component::World::CARRIED {
         let speed = component::Speed::Native;
         let module = component::module(workspace, &target_directory(&out), world, speed)?;
         write(&out, world, &encode::encode(&module)?)?;

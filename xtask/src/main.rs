@@ -31,7 +31,7 @@ cargo xtask COMMAND
   test        sets up; formatting, lints, documentation, all tests
     --only-tests      without formatting, lints and documentation
     -- ARGUMENTS      for the test runner, such as the name of a test
-  component   builds both worlds, portable and native-speed, to target/component/
+  component   builds all worlds, portable and native-speed, to target/component/
               and prints their sizes, imports and exports
     --only NAME       one of them, such as abide-gate
   peers       builds newer releases of OpenSSL in ~/.cache/abide/peers (minutes, once)

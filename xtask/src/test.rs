@@ -83,7 +83,7 @@ fn lints() -> Result<()> {
         .args(["--features", "xtask/component"])
         .args(NO_WARNINGS),
     )?;
-    for world in ["gate", "enroller"] {
+    for world in ["gate", "verifier", "enroller"] {
         step(format!("lints of the component, world {world}"));
         run_command(
             cargo(["clippy", "--package", COMPONENT, "--target", GUEST_TARGET])

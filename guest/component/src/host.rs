@@ -3,12 +3,13 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use abide_cmp::protection::{Hash, MacAlgorithm, SignatureAlgorithm, Verdict};
+use abide_cmp::protection::{MacAlgorithm, SignatureAlgorithm, Verdict};
 use abide_enroll as enroll;
 
 use crate::bindings::abide::cmp::{keys, network, storage, telemetry};
 use crate::bindings::wasi::clocks::wall_clock;
 use crate::bindings::wasi::random::random;
+use crate::keys::{text, to_mac_algorithm, to_signature_algorithm, verify};
 
 /// The world outside, as far as the imports reach.
 pub(crate) struct Imports;
@@ -120,33 +121,8 @@ impl enroll::Host for Imports {
         algorithm: &MacAlgorithm<'_>,
         data: &[u8],
     ) -> Result<Vec<u8>, enroll::KeyError> {
-        let algorithm = match *algorithm {
-            MacAlgorithm::PasswordBased {
-                salt,
-                owf,
-                iterations,
-                mac,
-            } => keys::MacAlgorithm::PasswordBased(keys::PasswordBasedMac {
-                owf: to_hash(owf),
-                salt: salt.to_vec(),
-                iterations,
-                mac: to_hash(mac),
-            }),
-            MacAlgorithm::Pbmac1 {
-                salt,
-                iterations,
-                key_length,
-                prf,
-                mac,
-            } => keys::MacAlgorithm::Pbmac1(keys::Pbmac1 {
-                prf: to_hash(prf),
-                salt: salt.to_vec(),
-                iterations,
-                key_length: key_length as u32,
-                mac: to_hash(mac),
-            }),
-            MacAlgorithm::Hmac(hash) => keys::MacAlgorithm::Hmac(to_hash(hash)),
-            _ => return Err(enroll::KeyError("a MAC without a name in WIT".to_string())),
+        let Some(algorithm) = to_mac_algorithm(algorithm) else {
+            return Err(enroll::KeyError("a MAC without a name in WIT".to_string()));
         };
         keys::mac(key, &algorithm, data).map_err(from_key_error)
     }
@@ -158,14 +134,7 @@ impl enroll::Host for Imports {
         data: &[u8],
         signature: &[u8],
     ) -> Verdict {
-        let Some(algorithm) = to_signature_algorithm(algorithm) else {
-            return Verdict::Unsupported;
-        };
-        match keys::verify(algorithm, public_key, data, signature) {
-            keys::Verdict::Valid => Verdict::Valid,
-            keys::Verdict::Invalid => Verdict::Invalid,
-            keys::Verdict::Unsupported => Verdict::Unsupported,
-        }
+        verify(algorithm, public_key, data, signature)
     }
 
     fn fingerprint(&self, key: &str, salt: &[u8]) -> Result<Vec<u8>, enroll::KeyError> {
@@ -230,53 +199,5 @@ fn from_storage_error(error: storage::StorageError) -> enroll::StorageError {
 }
 
 fn from_key_error(error: keys::KeyError) -> enroll::KeyError {
-    let text: String = match error {
-        keys::KeyError::NotFound(why)
-        | keys::KeyError::Unsupported(why)
-        | keys::KeyError::Unavailable(why) => why,
-    };
-    enroll::KeyError(text)
-}
-
-fn to_hash(hash: Hash) -> keys::Hash {
-    match hash {
-        Hash::Sha1 => keys::Hash::Sha1,
-        Hash::Sha224 => keys::Hash::Sha224,
-        Hash::Sha256 => keys::Hash::Sha256,
-        Hash::Sha384 => keys::Hash::Sha384,
-        Hash::Sha512 => keys::Hash::Sha512,
-    }
-}
-
-fn to_signature_algorithm(algorithm: SignatureAlgorithm) -> Option<keys::SignatureAlgorithm> {
-    use keys::SignatureAlgorithm as To;
-    Some(match algorithm {
-        SignatureAlgorithm::RsaPkcs1(Hash::Sha1) => To::RsaPkcs1Sha1,
-        SignatureAlgorithm::RsaPkcs1(Hash::Sha224) => To::RsaPkcs1Sha224,
-        SignatureAlgorithm::RsaPkcs1(Hash::Sha256) => To::RsaPkcs1Sha256,
-        SignatureAlgorithm::RsaPkcs1(Hash::Sha384) => To::RsaPkcs1Sha384,
-        SignatureAlgorithm::RsaPkcs1(Hash::Sha512) => To::RsaPkcs1Sha512,
-        SignatureAlgorithm::RsaPss { hash, salt_length }
-            if usize::from(salt_length) != hash.output_length() =>
-        {
-            return None;
-        }
-        SignatureAlgorithm::RsaPss { hash, .. } => match hash {
-            Hash::Sha256 => To::RsaPssSha256,
-            Hash::Sha384 => To::RsaPssSha384,
-            Hash::Sha512 => To::RsaPssSha512,
-            Hash::Sha1 | Hash::Sha224 => return None,
-        },
-        SignatureAlgorithm::Ecdsa(Hash::Sha1) => To::EcdsaSha1,
-        SignatureAlgorithm::Ecdsa(Hash::Sha224) => To::EcdsaSha224,
-        SignatureAlgorithm::Ecdsa(Hash::Sha256) => To::EcdsaSha256,
-        SignatureAlgorithm::Ecdsa(Hash::Sha384) => To::EcdsaSha384,
-        SignatureAlgorithm::Ecdsa(Hash::Sha512) => To::EcdsaSha512,
-        SignatureAlgorithm::Ed25519 => To::Ed25519,
-        SignatureAlgorithm::Ed448 => To::Ed448,
-        SignatureAlgorithm::MlDsa44 => To::MlDsa44,
-        SignatureAlgorithm::MlDsa65 => To::MlDsa65,
-        SignatureAlgorithm::MlDsa87 => To::MlDsa87,
-        _ => return None,
-    })
+    enroll::KeyError(text(error))
 }

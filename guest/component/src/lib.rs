@@ -1,26 +1,36 @@
 //! The component: WIT types to and from the crates, effects to imports, and nothing
-//! else. The feature `enroller` or `gate` chooses the world.
+//! else. The feature `enroller`, `verifier` or `gate` chooses the world.
 #![cfg_attr(target_arch = "wasm32", no_std)]
 
 extern crate alloc;
 
-#[cfg(not(any(feature = "enroller", feature = "gate")))]
-compile_error!("choose a world: --features enroller, or --no-default-features --features gate");
+#[cfg(not(any(feature = "enroller", feature = "verifier", feature = "gate")))]
+compile_error!("choose a world: --no-default-features --features enroller, verifier or gate");
 
 mod bindings {
     #[cfg(feature = "enroller")]
     wit_bindgen::generate!({ path: "../../wit", world: "enroller", generate_all });
-    #[cfg(all(feature = "gate", not(feature = "enroller")))]
+    #[cfg(all(feature = "verifier", not(feature = "enroller")))]
+    wit_bindgen::generate!({ path: "../../wit", world: "verifier", generate_all });
+    #[cfg(not(any(feature = "enroller", feature = "verifier")))]
     wit_bindgen::generate!({ path: "../../wit", world: "gate", generate_all });
 }
 
 mod backoff;
 #[cfg(feature = "enroller")]
 mod host;
-#[cfg(all(feature = "gate", not(feature = "enroller")))]
+#[cfg(any(feature = "enroller", feature = "verifier"))]
+mod keys;
+#[cfg(not(feature = "enroller"))]
 mod message;
 #[cfg(feature = "enroller")]
 mod transactions;
+#[cfg(all(feature = "verifier", not(feature = "enroller")))]
+#[path = "verifier/keys.rs"]
+mod verifier;
+#[cfg(not(any(feature = "enroller", feature = "verifier")))]
+#[path = "verifier/alone.rs"]
+mod verifier;
 
 /// Implements the world.
 struct Component;

@@ -2,8 +2,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use abide_cmp::protection::{
-    self, Anchors, MacAlgorithm, Policy, ProtectionError, ProtectionKind, SoftwareVerifier,
-    Unsupported, verify_kem_mac, verify_mac, verify_signature,
+    self, Anchors, MacAlgorithm, Policy, ProtectionError, ProtectionKind, Unsupported,
+    verify_kem_mac, verify_mac, verify_signature,
 };
 use abide_cmp::rules;
 use abide_cmp::{
@@ -11,12 +11,12 @@ use abide_cmp::{
     PkiFreeText, PkiMessage, PkiStatusInfo, Time,
 };
 
-use crate::Component;
 use crate::bindings::exports::abide::cmp::message as wit;
 use crate::bindings::exports::abide::cmp::message::{
     BodyType, Content, DecodeError, Finding, Guest, Header, Leniency, Options, Parts, PkiStatus,
     Protection, Signer, Summary, Toleration, Trust, VerifyError, Weight,
 };
+use crate::{Component, verifier};
 
 impl Guest for Component {
     fn decode(octets: Vec<u8>, leniency: Leniency) -> Result<Summary, DecodeError> {
@@ -72,7 +72,9 @@ impl Guest for Component {
         };
         let kind = protection::protection_kind(&message);
         match trust {
-            Trust::Secret(_) | Trust::Kem(_) if kind == ProtectionKind::Signature => {
+            Trust::Secret(_) | Trust::Kem(_) | Trust::Key(_)
+                if kind == ProtectionKind::Signature =>
+            {
                 Err(VerifyError::WrongKind)
             }
             Trust::Anchors(_) if kind == ProtectionKind::Mac => Err(VerifyError::WrongKind),
@@ -86,6 +88,10 @@ impl Guest for Component {
             })
             .map(|()| by_secret())
             .map_err(verify_error),
+            Trust::Key(name) => verify_mac(&message, policy, |mac, data| {
+                verifier::mac(&name, mac, data)
+            })
+            .map(|()| by_secret()),
             Trust::Anchors(anchors) => {
                 let trusted = certificates(&anchors.certificates, "a trust anchor")?;
                 let untrusted = certificates(&anchors.untrusted, "an untrusted certificate")?;
@@ -95,7 +101,7 @@ impl Guest for Component {
                     policy,
                     ..Anchors::new(&trusted, Time::from_unix(anchors.at))
                 };
-                let signer = verify_signature(&message, judged_by, &SoftwareVerifier)
+                let signer = verify_signature(&message, judged_by, &verifier::Verifier)
                     .map_err(verify_error)?;
                 let certificate = signer.path.first();
                 Ok(Signer {
@@ -215,6 +221,12 @@ fn wit_role(role: abide_cmp::Role) -> wit::Role {
         abide_cmp::Role::CmcCa => wit::Role::CmcCa,
         abide_cmp::Role::CmcRa => wit::Role::CmcRa,
         abide_cmp::Role::CmKga => wit::Role::CmKga,
+    }
+}
+
+impl From<ProtectionError> for VerifyError {
+    fn from(error: ProtectionError) -> Self {
+        verify_error(error)
     }
 }
 

@@ -16,16 +16,17 @@
 //! Every number that comes from the guest is clamped here, so no implementation of a service has
 //! to trust it.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use wasmtime::component::{HasData, Linker};
 
-use crate::Services;
 use crate::error::one_line;
 use crate::limits;
 use crate::wit::enroller::wasi::{clocks::wall_clock, random::random};
 use crate::wit::{keys, network, storage, telemetry};
+use crate::{Keys, Services};
 
 /// The state behind the imports.
 #[derive(Debug)]
@@ -54,10 +55,17 @@ pub trait AbideView: Send {
 pub fn add_to_linker<T: AbideView + 'static>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     storage::add_to_linker::<T, HasCtx>(linker, T::abide)?;
     network::add_to_linker::<T, HasCtx>(linker, T::abide)?;
-    keys::add_to_linker::<T, HasCtx>(linker, T::abide)?;
+    keys::add_to_linker::<T, HasKeys>(linker, |data| &mut data.abide().services.keys)?;
     telemetry::add_to_linker::<T, HasCtx>(linker, T::abide)?;
     wall_clock::add_to_linker::<T, HasCtx>(linker, T::abide)?;
     random::add_to_linker::<T, HasCtx>(linker, T::abide)
+}
+
+/// The import of the world `verifier`.
+pub(crate) struct HasKeys;
+
+impl HasData for HasKeys {
+    type Data<'a> = &'a mut Arc<dyn Keys>;
 }
 
 struct HasCtx;
@@ -105,12 +113,12 @@ impl network::Host for Ctx {
     }
 }
 
-impl keys::Host for Ctx {
+impl keys::Host for Arc<dyn Keys> {
     async fn public_key(
         &mut self,
         key: String,
     ) -> wasmtime::Result<Result<Vec<u8>, keys::KeyError>> {
-        Ok(self.services.keys.public_key(&key).await)
+        Ok((**self).public_key(&key).await)
     }
 
     async fn sign(
@@ -119,7 +127,7 @@ impl keys::Host for Ctx {
         algorithm: keys::SignatureAlgorithm,
         data: Vec<u8>,
     ) -> wasmtime::Result<Result<Vec<u8>, keys::KeyError>> {
-        Ok(self.services.keys.sign(&key, algorithm, data).await)
+        Ok((**self).sign(&key, algorithm, data).await)
     }
 
     async fn mac(
@@ -128,7 +136,7 @@ impl keys::Host for Ctx {
         algorithm: keys::MacAlgorithm,
         data: Vec<u8>,
     ) -> wasmtime::Result<Result<Vec<u8>, keys::KeyError>> {
-        Ok(self.services.keys.mac(&key, algorithm, data).await)
+        Ok((**self).mac(&key, algorithm, data).await)
     }
 
     async fn verify(
@@ -138,9 +146,7 @@ impl keys::Host for Ctx {
         data: Vec<u8>,
         signature: Vec<u8>,
     ) -> wasmtime::Result<keys::Verdict> {
-        Ok(self
-            .services
-            .keys
+        Ok((**self)
             .verify(algorithm, public_key, data, signature)
             .await)
     }
@@ -150,7 +156,7 @@ impl keys::Host for Ctx {
         key: String,
         salt: Vec<u8>,
     ) -> wasmtime::Result<Result<Vec<u8>, keys::KeyError>> {
-        Ok(self.services.keys.fingerprint(&key, salt).await)
+        Ok((**self).fingerprint(&key, salt).await)
     }
 }
 

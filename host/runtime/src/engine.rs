@@ -14,7 +14,7 @@ use crate::components;
 use crate::error::{HostError, Warning};
 use crate::limits;
 use crate::ticker::Ticker;
-use crate::{Enroller, Gate, Services};
+use crate::{Enroller, Gate, Keys, Services, Verifier};
 
 /// How components are run.
 #[derive(Debug, Clone)]
@@ -78,8 +78,8 @@ impl Runtime {
                 }
             });
         let instances = config.instances.max(1);
-        // Two components, each with its own instances.
-        let slots = instances.saturating_mul(2);
+        // Three components, each with its own instances.
+        let slots = instances.saturating_mul(3);
         let mut engine_config = engine_config();
         engine_config.cache(cache);
         engine_config.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(
@@ -139,6 +139,12 @@ impl Runtime {
     /// The same world from other bytes, such as the portable build.
     pub fn enroller_from(&self, component: Vec<u8>, services: Services) -> Enroller {
         Enroller::new(self.shared.clone(), component, services)
+    }
+
+    /// A component of the world `verifier`, such as `cargo xtask component` builds; this crate
+    /// carries none. The first call compiles it or takes it from the cache.
+    pub fn verifier_from(&self, component: Vec<u8>, keys: Arc<dyn Keys>) -> Verifier {
+        Verifier::new(self.shared.clone(), component, keys)
     }
 
     /// For embedders with linkers of their own.

@@ -32,6 +32,7 @@ mod pool;
 mod services;
 pub mod storage;
 mod ticker;
+mod verifier;
 pub mod wit;
 
 #[cfg(test)]
@@ -46,3 +47,4 @@ pub use keys::{FileKeys, KeyFileError};
 pub use network::{HttpConfig, HttpNetwork, NetworkConfigError};
 pub use services::{Keys, Network, NoTelemetry, Services, Storage, Telemetry};
 pub use storage::{MemoryStorage, OpenError, SqliteStorage};
+pub use verifier::Verifier;
