@@ -46,10 +46,7 @@ pub(crate) trait Contender {
 
 /// Serves until the input ends.
 pub(crate) fn serve(contender: &mut impl Contender) -> Result<(), Fault> {
-    let folder = std::env::args_os()
-        .nth(1)
-        .ok_or("which folder has the messages?")?;
-    let folder = PathBuf::from(folder);
+    let folder = folder()?;
     for line in io::stdin().lock().lines() {
         let answer = match answer(contender, &folder, &line?) {
             Ok(nanos) => nanos.to_string(),
@@ -59,6 +56,14 @@ pub(crate) fn serve(contender: &mut impl Contender) -> Result<(), Fault> {
         io::stdout().flush()?;
     }
     Ok(())
+}
+
+/// Where the messages are.
+pub(crate) fn folder() -> Result<PathBuf, Fault> {
+    let folder = std::env::args_os()
+        .nth(1)
+        .ok_or("which folder has the messages?")?;
+    Ok(PathBuf::from(folder))
 }
 
 fn answer(

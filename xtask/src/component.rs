@@ -1,5 +1,6 @@
 //! `cargo xtask component`: the files that other hosts carry.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -26,13 +27,18 @@ pub(crate) fn build_for_host() -> Result<()> {
     Ok(())
 }
 
-/// Builds the file that the tests load in other languages.
-pub(crate) fn build_portable_gate() -> Result<()> {
-    let arguments = ["--only", "abide-gate"].map(str::to_owned);
-    if run(&arguments)? != ExitCode::SUCCESS {
-        bail!("there is no portable component to test");
+/// Builds the files that the tests load.
+pub(crate) fn build_for_tests() -> Result<()> {
+    build("abide-gate")?;
+    build("abide-verifier").map(drop)
+}
+
+/// Builds the component of this name, and returns its file.
+pub(crate) fn build(name: &str) -> Result<PathBuf> {
+    if run(&["--only".to_owned(), name.to_owned()])? != ExitCode::SUCCESS {
+        bail!("there is no component {name}");
     }
-    Ok(())
+    Ok(target_dir().join("component").join(format!("{name}.wasm")))
 }
 
 /// Starts this program again with the encoder compiled in.

@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     setup::for_building()?;
     setup::for_testing()?;
     component::build_for_host()?;
-    component::build_portable_gate()?;
+    component::build_for_tests()?;
     if !options.only_tests {
         setup::for_linting()?;
         lints()?;

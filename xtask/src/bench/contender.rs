@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::peers;
 use crate::shell::{capture, cargo, root, run as run_command, step, target_dir};
+use crate::{component, peers};
 
 /// Where Debian puts Bouncy Castle.
 const BOUNCY_CASTLE: [&str; 3] = ["bcpkix.jar", "bcprov.jar", "bcutil.jar"];
@@ -82,6 +82,7 @@ pub(super) fn all(messages: &Path) -> Result<Vec<Contender>> {
             messages,
         )?);
     }
+    all.insert(1, with_keys_outside(messages)?);
     all.push(without_sha_instructions(messages)?);
     let (name, program) = installed_openssl()?;
     all.push(Contender::start(name, Command::new(program), messages)?);
@@ -103,6 +104,14 @@ pub(super) fn all(messages: &Path) -> Result<Vec<Contender>> {
     all.push(cmpv2(messages)?);
     all.push(bouncy_castle(messages)?);
     Ok(all)
+}
+
+/// In the sandbox, with the arithmetic of MACs and signatures done by the host.
+fn with_keys_outside(messages: &Path) -> Result<Contender> {
+    let component = component::build("abide-verifier-native")?;
+    let mut command = Command::new(target_dir().join("release/bench-sandbox"));
+    command.env("VERIFIER", component);
+    Contender::start("+ host's keys", command, messages)
 }
 
 /// The same Rust code as in the sandbox: WebAssembly has no instructions for SHA either.
