@@ -330,7 +330,7 @@ fn signatures_are_traced_to_the_root() {
     let a_day_later = trusted[0].not_before.unix() + 86_400;
     for (peer, least) in [
         ("openssl30", 70),
-        ("openssl40", 140),
+        ("openssl40", 138),
         ("bc172", 70),
         ("siemens-mockca", 38),
         ("siemens-ra", 60),

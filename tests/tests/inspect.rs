@@ -185,7 +185,7 @@ fn a_certificate_is_shown_in_full() {
         "subjectPublicKeyInfo: id-ecPublicKey",
         "  curve: secp256r1",
         "  size: 256",
-        "  - id-ce-basicConstraints (critical)\n      cA: true",
+        "  - id-ce-basicConstraints (critical)\n    cA: true",
         "  - id-ce-keyUsage (critical): keyCertSign, cRLSign",
         "signatureAlgorithm: ecdsa-with-SHA256",
         &format!("sha256: {fingerprint}"),

@@ -146,6 +146,10 @@ fn content(kind: Kind, reader: &mut Reader<'_>, scope: Scope<'_>) -> Result<Node
         }
         Kind::CertReqMessages => {
             let requests = reader.sequence_of(CertReqMsg::read).at("certReqMessages")?;
+            // No field that could be taken as absent.
+            if requests.is_empty() {
+                return Err(Error::new(0, Rule::Missing("a CertReqMsg"))).at("certReqMessages");
+            }
             object([("requests", list(&requests, crmf::request))])
         }
         Kind::CertReqMsg => crmf::request(&CertReqMsg::read(reader).at("certReqMsg")?),

@@ -138,7 +138,7 @@ fn ml_dsa<P: ml_dsa::MlDsaParams>(
 }
 
 fn rsa_pkcs1(hash: Hash, key: &PublicKeyInfo<'_>, data: &[u8], signature: &[u8]) -> Option<()> {
-    if key.algorithm.oid != oid::RSA_ENCRYPTION {
+    if key.algorithm.oid != oid::RSA_ENCRYPTION || !key.algorithm.has_no_parameters() {
         return None;
     }
     let scheme = rsa::Pkcs1v15Sign {
@@ -158,7 +158,7 @@ fn rsa_pss(
     signature: &[u8],
 ) -> Option<()> {
     match key.algorithm.oid {
-        oid::RSA_ENCRYPTION => {}
+        oid::RSA_ENCRYPTION if key.algorithm.has_no_parameters() => {}
         // The parameters of a key restrict what it signs with (RFC 4055, 3.3).
         oid::RSA_PSS => {
             if let Some(parameters) = key.algorithm.parameters {

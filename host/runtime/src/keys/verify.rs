@@ -9,7 +9,15 @@ use aws_lc_rs::signature::{
     RSA_PSS_2048_8192_SHA512, VerificationAlgorithm,
 };
 
+use pkcs8::{ObjectIdentifier, SubjectPublicKeyInfoRef};
+
 use crate::wit::keys::{SignatureAlgorithm, Verdict};
+
+/// rsaEncryption (RFC 3279, 2.3.1).
+const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+
+/// id-ecPublicKey (RFC 5480, 2.1.1).
+const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 
 /// The algorithms that can be meant. ECDSA's name does not tell the curve; the key does, by being
 /// readable for one of them only.
@@ -59,6 +67,9 @@ pub(super) fn verify(
     if algorithm == SignatureAlgorithm::Ed25519 && !is_canonical_ed25519(spki) {
         return Verdict::Invalid;
     }
+    if is_malformed(spki) {
+        return Verdict::Invalid;
+    }
     let key = candidates(algorithm)
         .iter()
         .find_map(|candidate| ParsedPublicKey::new(*candidate, spki).ok());
@@ -68,6 +79,22 @@ pub(super) fn verify(
             Ok(()) => Verdict::Valid,
             Err(_) => Verdict::Invalid,
         },
+    }
+}
+
+/// Whether a key is in a form that aws-lc takes and the standards do not: a hybrid point (RFC 5480,
+/// 2.2), or RSA with parameters other than NULL (RFC 3279, 2.3.1).
+fn is_malformed(spki: &[u8]) -> bool {
+    let Ok(key) = SubjectPublicKeyInfoRef::try_from(spki) else {
+        return false;
+    };
+    match key.algorithm.oid {
+        EC_PUBLIC_KEY => matches!(key.subject_public_key.raw_bytes(), [0x06 | 0x07, ..]),
+        RSA_ENCRYPTION => key
+            .algorithm
+            .parameters
+            .is_some_and(|given| !given.is_null()),
+        _ => false,
     }
 }
 
