@@ -8,6 +8,7 @@ use abide_host::wit::message::{Anchors, Leniency, Options, Trust};
 use abide_host::{Gate, HostError, Runtime, RuntimeConfig};
 
 #[path = "../../guest/cmp/tests/bounds/bombs.rs"]
+#[allow(dead_code, reason = "the codec's own test uses the rest")]
 mod bombs;
 
 /// Altered messages that are tried.
