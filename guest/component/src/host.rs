@@ -1,6 +1,6 @@
 //! The six imports as the machine's `Host`.
 
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use abide_cmp::protection::{MacAlgorithm, SignatureAlgorithm, Verdict};
