@@ -275,7 +275,7 @@ impl<'a> Search<'_, 'a> {
                 ));
             }
             Verdict::Unsupported => {
-                let why = Unsupported::key(&issuer.public_key);
+                let why = Unsupported::signature(algorithm, &issuer.public_key);
                 return Err(PathError::unsupported(last, why));
             }
         }

@@ -82,9 +82,15 @@ impl Unsupported {
         Self::Algorithm(named(oid))
     }
 
-    /// A kind of key.
-    pub(crate) fn key(key: &PublicKeyInfo<'_>) -> Self {
-        Self::algorithm(key.curve().unwrap_or(key.algorithm.oid))
+    /// A signature that no verifier at hand can check: for ECDSA it is the curve that is
+    /// missing.
+    pub(crate) fn signature(algorithm: SignatureAlgorithm, key: &PublicKeyInfo<'_>) -> Self {
+        match algorithm {
+            SignatureAlgorithm::Ecdsa(_) => {
+                Self::algorithm(key.curve().unwrap_or(key.algorithm.oid))
+            }
+            other => Self::algorithm(other.oid()),
+        }
     }
 
     pub(crate) fn beyond(what: &'static str, asked: usize, limit: usize) -> Self {

@@ -1,18 +1,16 @@
 use alloc::vec::Vec;
 
 use p256::ecdsa::signature::hazmat::PrehashVerifier;
-use rsa::pss::Pss;
 use rsa::traits::SignatureScheme;
 
-use super::signature::pss_parameters;
 use super::{Hash, SignatureAlgorithm, SignatureVerifier, Verdict};
 use crate::der::{Reader, Writer};
 use crate::limits;
 use crate::oid;
 use crate::x509::{AlgorithmIdentifier, PublicKeyInfo};
 
-/// Checks signatures with this crate's own arithmetic: RSA, P-256 and P-384, and with the
-/// feature `all-algorithms` P-521, Ed25519 and ML-DSA.
+/// Checks signatures with this crate's own arithmetic: RSA PKCS#1, P-256 and P-384, and with
+/// the feature `all-algorithms` RSA-PSS, P-521, Ed25519 and ML-DSA.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SoftwareVerifier;
 
@@ -26,6 +24,7 @@ impl SignatureVerifier for SoftwareVerifier {
     ) -> Verdict {
         let valid = match algorithm {
             SignatureAlgorithm::RsaPkcs1(hash) => rsa_pkcs1(hash, key, data, signature),
+            #[cfg(feature = "all-algorithms")]
             SignatureAlgorithm::RsaPss { hash, salt_length } => {
                 rsa_pss(hash, salt_length, key, data, signature)
             }
@@ -150,6 +149,7 @@ fn rsa_pkcs1(hash: Hash, key: &PublicKeyInfo<'_>, data: &[u8], signature: &[u8])
         .ok()
 }
 
+#[cfg(feature = "all-algorithms")]
 fn rsa_pss(
     hash: Hash,
     salt_length: u16,
@@ -157,12 +157,14 @@ fn rsa_pss(
     data: &[u8],
     signature: &[u8],
 ) -> Option<()> {
+    use rsa::pss::Pss;
+
     match key.algorithm.oid {
         oid::RSA_ENCRYPTION if key.algorithm.has_no_parameters() => {}
         // The parameters of a key restrict what it signs with (RFC 4055, 3.3).
         oid::RSA_PSS => {
             if let Some(parameters) = key.algorithm.parameters {
-                let (required, least_salt) = pss_parameters(parameters).ok()?;
+                let (required, least_salt) = super::signature::pss_parameters(parameters).ok()?;
                 if required != hash || salt_length < least_salt {
                     return None;
                 }

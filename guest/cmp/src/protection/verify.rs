@@ -255,7 +255,8 @@ pub fn verify_signature<'a>(
             if matches!(failure, ProtectionError::NoSignerCertificate { .. }) {
                 failure = match verdict {
                     Verdict::Unsupported => {
-                        ProtectionError::Unsupported(Unsupported::key(&certificate.public_key))
+                        let key = &certificate.public_key;
+                        ProtectionError::Unsupported(Unsupported::signature(algorithm, key))
                     }
                     _ => ProtectionError::WrongSignature {
                         sender: sender.clone(),
