@@ -278,13 +278,10 @@ fn macs_fit_the_secret_and_no_other() {
                     Ok::<_, ProtectionError>(mac.compute(secret, data))
                 })
             };
-            match check(secret) {
-                Ok(()) => checked += 1,
-                Err(error) => {
-                    println!("X {peer} {name}: {error}");
-                    continue;
-                }
+            if let Err(error) = check(secret) {
+                panic!("{peer} {name}: {error}");
             }
+            checked += 1;
             assert_eq!(check(b"another"), Err(ProtectionError::WrongMac), "{name}");
         }
         assert!(
@@ -348,12 +345,14 @@ fn signatures_are_traced_to_the_root() {
             let anchors = Anchors::new(&trusted, Time::from_unix(a_day_later));
             match protection::verify_signature(&message, anchors, &SoftwareVerifier) {
                 Ok(_) => checked += 1,
-                Err(error) => {
-                    println!("X {peer} {name}: {error}");
-                }
+                // A signer of another root on purpose, and what is not supported.
+                Err(_)
+                    if ["ir_ec_untrusted_srv.1", "ir_ed448"]
+                        .iter()
+                        .any(|odd| name.starts_with(odd)) => {}
+                Err(error) => panic!("{peer} {name}: {error}"),
             }
         }
-        println!("X {peer}: {checked}");
         assert!(
             found.is_empty() || checked >= least,
             "{peer}: only {checked} were checked"
