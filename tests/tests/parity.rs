@@ -247,7 +247,7 @@ fn a_signature_is_valid_and_none_of_its_changes_is() {
             assert_ne!(
                 verdict(&changed, DATA, &signature),
                 Verdict::Valid,
-                "{name}"
+                "{name}: {changed:02x?} of {key:02x?}"
             );
         }
         for changed in flipped(DATA, 37) {

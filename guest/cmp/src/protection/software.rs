@@ -4,7 +4,7 @@ use p256::ecdsa::signature::hazmat::PrehashVerifier;
 use rsa::traits::SignatureScheme;
 
 use super::{Hash, SignatureAlgorithm, SignatureVerifier, Verdict};
-use crate::der::{Reader, Writer};
+use crate::der::{Reader, Writer, tag};
 use crate::limits;
 use crate::oid;
 use crate::x509::{AlgorithmIdentifier, PublicKeyInfo};
@@ -191,7 +191,12 @@ fn rsa_key(der: &[u8]) -> Option<rsa::PublicKey> {
     let mut fields = reader.sequence().ok()?;
     reader.finish().ok()?;
     let number = |fields: &mut Reader<'_>| {
-        let octets = fields.any().ok()?.big_integer().ok()?.to_vec();
+        let octets = fields
+            .element(tag::INTEGER, "an INTEGER")
+            .ok()?
+            .big_integer()
+            .ok()?
+            .to_vec();
         (octets.first()? & 0x80 == 0).then_some(octets)
     };
     let modulus = number(&mut fields)?;
