@@ -26,7 +26,11 @@ pub(super) const SANDBOX: &str = "abide sandbox";
 
 /// What is measured, and what is said about it.
 const MEASURES: [(&str, &str); 3] = [
-    ("decode", "from the octets to a message"),
+    (
+        "decode",
+        "from the octets to a message; the certificates in it are read by OpenSSL and cmpv2, and \
+         left for later by abide and Bouncy Castle",
+    ),
     ("encode", "from a message to the octets"),
     (
         "verify",
