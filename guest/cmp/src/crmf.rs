@@ -380,7 +380,8 @@ impl<'a> CertId<'a> {
         })
     }
 
-    pub(crate) fn write(&self, writer: &mut Writer) {
+    /// Writes it, as the value of an oldCertID control for one.
+    pub fn write(&self, writer: &mut Writer) {
         writer.sequence(|w| {
             self.issuer.write(w);
             w.element(tag::INTEGER, self.serial_number);

@@ -59,6 +59,11 @@ impl<'a> InfoTypeAndValue<'a> {
         });
     }
 
+    /// Its DER.
+    pub fn to_der(&self) -> Vec<u8> {
+        Writer::encode(|w| self.write(w))
+    }
+
     /// Interprets the value. Offsets in an error count from the start of the value.
     pub fn interpret(&self) -> Result<InfoValue<'a>> {
         Ok(self.interpret_with(Leniency::STRICT)?.value)

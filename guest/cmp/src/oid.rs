@@ -97,6 +97,33 @@ const fn encode(arcs: &[u32]) -> ([u8; 24], usize) {
     (out, at)
 }
 
+/// The value octets of an object identifier in dotted form; none where the text is not one, or
+/// has an arc beyond 32 bits.
+pub fn parse(dotted: &str) -> Option<alloc::vec::Vec<u8>> {
+    let mut arcs = dotted.split('.').map(|arc| {
+        let plain = arc.bytes().all(|digit| digit.is_ascii_digit());
+        let minimal = arc == "0" || !arc.starts_with('0');
+        (plain && minimal).then(|| arc.parse::<u32>().ok())?
+    });
+    let (first, second) = (arcs.next()??, arcs.next()??);
+    if first > 2 || (first < 2 && second > 39) {
+        return None;
+    }
+    let mut content = alloc::vec::Vec::new();
+    let mut push = |arc: u64| {
+        let septets = (64 - arc.leading_zeros()).div_ceil(7).max(1);
+        for left in (0..septets).rev() {
+            let more = if left > 0 { 0x80 } else { 0 };
+            content.push(more | ((arc >> (7 * left)) & 0x7f) as u8);
+        }
+    };
+    push(u64::from(first) * 40 + u64::from(second));
+    for arc in arcs {
+        push(arc?.into());
+    }
+    Some(content)
+}
+
 macro_rules! oids {
     ($($name:ident = [$($arc:literal),+], $text:literal;)+) => {
         $(
@@ -176,12 +203,18 @@ oids! {
     SUBJECT_KEY_IDENTIFIER = [2, 5, 29, 14], "id-ce-subjectKeyIdentifier";
     KEY_USAGE = [2, 5, 29, 15], "id-ce-keyUsage";
     SUBJECT_ALT_NAME = [2, 5, 29, 17], "id-ce-subjectAltName";
+    ISSUER_ALT_NAME = [2, 5, 29, 18], "id-ce-issuerAltName";
     BASIC_CONSTRAINTS = [2, 5, 29, 19], "id-ce-basicConstraints";
+    CRL_REASON = [2, 5, 29, 21], "id-ce-cRLReasons";
+    ISSUING_DISTRIBUTION_POINT = [2, 5, 29, 28], "id-ce-issuingDistributionPoint";
     NAME_CONSTRAINTS = [2, 5, 29, 30], "id-ce-nameConstraints";
     CRL_DISTRIBUTION_POINTS = [2, 5, 29, 31], "id-ce-cRLDistributionPoints";
     CERTIFICATE_POLICIES = [2, 5, 29, 32], "id-ce-certificatePolicies";
     AUTHORITY_KEY_IDENTIFIER = [2, 5, 29, 35], "id-ce-authorityKeyIdentifier";
     EXTENDED_KEY_USAGE = [2, 5, 29, 37], "id-ce-extKeyUsage";
+    FRESHEST_CRL = [2, 5, 29, 46], "id-ce-freshestCRL";
+    AUTHORITY_INFO_ACCESS = [1, 3, 6, 1, 5, 5, 7, 1, 1], "id-pe-authorityInfoAccess";
+    SIGNED_CERTIFICATE_TIMESTAMPS = [1, 3, 6, 1, 4, 1, 11129, 2, 4, 2], "signedCertificateTimestamps";
     // Purposes of keys, RFC 6402, 2.10, and RFC 9810, 4.5.
     KP_CMC_CA = [1, 3, 6, 1, 5, 5, 7, 3, 27], "id-kp-cmcCA";
     KP_CMC_RA = [1, 3, 6, 1, 5, 5, 7, 3, 28], "id-kp-cmcRA";

@@ -142,7 +142,8 @@ pub struct Extension<'a> {
 }
 
 impl<'a> Extension<'a> {
-    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
+    /// Reads one extension.
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let mut contents = reader.sequence()?;
         let oid = contents.oid().at("extnID")?;
         let critical = match contents.peek() {

@@ -37,7 +37,7 @@ pub(crate) fn judge<'r>(
     evidence: &Evidence<'r>,
     now_ms: u64,
 ) -> Result<(Vec<Vec<u8>>, Option<String>), Refusal> {
-    if certificate.public_key.raw != plan.public_key() {
+    if Some(certificate.public_key.raw) != plan.public_key() {
         return Err(Refusal {
             fail_info: FailInfo::INCORRECT_DATA,
             why: "the certificate is for another key than the requested one".into(),

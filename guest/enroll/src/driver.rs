@@ -10,6 +10,7 @@ use minicbor::bytes::ByteVec;
 use crate::enrollment::{Enrollment, Want};
 use crate::failure::{Failure, FailureClass};
 use crate::host::{Event, Filter, Host, Level, StorageError};
+use crate::information::InformationRequest;
 use crate::limits;
 use crate::machine::{give_up, handle_message, handle_trouble};
 use crate::mutation::Mutation;
@@ -19,6 +20,7 @@ use crate::record::{
 };
 use crate::reply;
 use crate::request;
+use crate::revocation::RevocationRequest;
 
 /// Why a call did nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +67,17 @@ pub enum Outcome {
     Waiting(Waiting),
     /// There will be no certificate.
     Failed(Failure),
+    /// Revoked, or answered.
+    Done(Done),
+}
+
+/// What came of an rr or a genm.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// DER InfoTypeAndValue of a genp.
+    pub information: Vec<Vec<u8>>,
+    /// What the person should know; may be empty.
+    pub note: String,
 }
 
 /// A certificate.
@@ -115,10 +128,10 @@ pub fn begin(host: &dyn Host, enrollment: &Enrollment) -> Result<Progress, Error
 pub fn resume(host: &dyn Host, enrollment: &Enrollment) -> Result<Progress, Error> {
     let mut session = Session::load(host, &enrollment.order)?.ok_or(Error::NotFound)?;
     match session.record.phase {
-        Phase::Issued if serves(&session.record, enrollment, host)? => {
+        Phase::Issued | Phase::Done if serves(&session.record, enrollment, host)? => {
             return Ok(session.progress());
         }
-        Phase::Issued | Phase::Failed => return Err(Error::NotFound),
+        Phase::Issued | Phase::Done | Phase::Failed => return Err(Error::NotFound),
         Phase::Enrolling | Phase::Polling | Phase::Confirming => {}
     }
     let plan = Plan::new(enrollment, host)?;
@@ -185,7 +198,7 @@ fn changed(
     })
 }
 
-/// Whether a stored chain is for what is asked now.
+/// Whether a stored result is for what is asked now.
 fn serves(
     record: &TransactionRecord,
     enrollment: &Enrollment,
@@ -205,6 +218,12 @@ fn serves(
                 .first()
                 .and_then(|der| Certificate::from_der(der).ok());
             Ok(leaf.is_some_and(|leaf| leaf.public_key.raw == key))
+        }
+        Want::Revocation(revocation) => {
+            Ok(RevocationRequest::new(revocation)?.digest() == record.csr_digest[..])
+        }
+        Want::Information(question) => {
+            Ok(InformationRequest::new(question)?.digest() == record.csr_digest[..])
         }
     }
 }
@@ -285,6 +304,7 @@ impl<'h> Session<'h> {
             trouble: None,
             history: Vec::new(),
             deliveries: 1,
+            information: Vec::new(),
         };
         request::enroll(plan, host, &mut record, now_ms)?;
         record.note_history(
@@ -508,6 +528,10 @@ impl<'h> Session<'h> {
                 confirmation: record.confirmation,
                 note: record.note,
             }),
+            Phase::Done => Outcome::Done(Done {
+                information: owned(record.information),
+                note: record.note,
+            }),
             Phase::Failed => Outcome::Failed(
                 record
                     .failure
@@ -548,6 +572,7 @@ impl<'h> Session<'h> {
         let (level, name) = match (&record.trouble, record.phase) {
             (_, Phase::Failed) => (Level::Error, "transaction-failed"),
             (_, Phase::Issued) => (Level::Info, "certificate-issued"),
+            (_, Phase::Done) => (Level::Info, "request-done"),
             (Some(_), _) => (Level::Warn, "no-usable-answer"),
             (None, Phase::Confirming) if before.phase != Phase::Confirming => {
                 (Level::Info, "chain-stored")

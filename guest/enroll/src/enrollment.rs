@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use minicbor::{Decode, Encode};
 
-/// What is asked of the CA (RFC 9483, 4.1).
+/// What is asked of the CA (RFC 9483, 4.1 to 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Operation {
@@ -18,6 +18,15 @@ pub enum Operation {
     /// A certificate for a PKCS #10 request.
     #[n(2)]
     P10cr,
+    /// A certificate in place of the one that signs the request, by CRMF.
+    #[n(3)]
+    Kur,
+    /// A certificate is to be revoked, or a suspended one revived.
+    #[n(4)]
+    Rr,
+    /// Information about the PKI.
+    #[n(5)]
+    Genm,
 }
 
 impl Operation {
@@ -27,28 +36,74 @@ impl Operation {
             Self::Ir => "ir",
             Self::Cr => "cr",
             Self::P10cr => "p10cr",
+            Self::Kur => "kur",
+            Self::Rr => "rr",
+            Self::Genm => "genm",
         }
+    }
+
+    /// Whether the CA issues something for it.
+    pub fn enrolls(self) -> bool {
+        !matches!(self, Self::Rr | Self::Genm)
     }
 }
 
-/// The certificate that is wanted.
+/// What is wanted.
 #[derive(Clone, Debug)]
 pub enum Want {
     /// A DER CertificationRequest, for p10cr.
     Csr(Vec<u8>),
-    /// A subject and the key to be certified, for ir and cr.
+    /// A subject and the key to be certified, for ir, cr and kur.
     Template(Template),
+    /// A certificate and what is to become of it, for rr.
+    Revocation(Revocation),
+    /// A question, for genm.
+    Information(Information),
 }
 
 /// The fields of a CertTemplate (RFC 4211, 5).
 #[derive(Clone, Debug)]
 pub struct Template {
-    /// The subject as text.
+    /// The subject as text. Empty in a kur: that of the certificate that is updated.
     pub subject: String,
-    /// Subject alternative names as text.
+    /// Subject alternative names as text. None in a kur: those of the certificate that is
+    /// updated.
     pub sans: Vec<String>,
     /// The name of the key at the host.
     pub key: String,
+}
+
+/// A certificate and what is to become of it (RFC 9483, 4.2).
+#[derive(Clone, Debug)]
+pub struct Revocation {
+    /// Which one.
+    pub certificate: Revoked,
+    /// CRLReason (RFC 5280, 5.3.1); 8, removeFromCRL, revives a certificate that is on hold.
+    pub reason: u8,
+}
+
+/// Names the certificate of a revocation.
+#[derive(Clone, Debug)]
+pub enum Revoked {
+    /// DER.
+    Certificate(Vec<u8>),
+    /// By its issuer, as text, and its serial number, big-endian and unsigned.
+    Number(String, Vec<u8>),
+}
+
+/// A question to the PKI (RFC 9483, 4.3).
+#[derive(Clone, Debug)]
+pub enum Information {
+    /// CA certificates for building chains.
+    CaCerts,
+    /// The successor of this root, DER.
+    RootCaUpdate(Vec<u8>),
+    /// What a request should look like.
+    CertReqTemplate,
+    /// The CRL that this certificate points to, or the successor of this CRL; DER of either.
+    Crl(Vec<u8>),
+    /// Another type in dotted form, and its value: one DER element.
+    Other(String, Option<Vec<u8>>),
 }
 
 /// How requests are protected.
@@ -106,8 +161,10 @@ pub struct Enrollment {
     pub account: String,
     /// What is asked of the CA.
     pub operation: Operation,
-    /// The certificate that is wanted.
+    /// What is wanted.
     pub want: Want,
+    /// certProfile (RFC 9810, 5.1.1.4); empty for none.
+    pub profile: String,
     /// The CMP endpoint's URL.
     pub server: String,
     /// The CA's name as text; empty when it is not known.

@@ -23,6 +23,7 @@ mod driver;
 mod enrollment;
 mod failure;
 mod host;
+mod information;
 pub mod limits;
 mod machine;
 mod mutation;
@@ -30,10 +31,12 @@ mod plan;
 mod record;
 mod reply;
 mod request;
+mod revocation;
 
-pub use driver::{Error, Issued, Outcome, Progress, Waiting, begin, get, list, resume};
+pub use driver::{Done, Error, Issued, Outcome, Progress, Waiting, begin, get, list, resume};
 pub use enrollment::{
-    CertificateCredential, Credential, Enrollment, Limits, Operation, SharedSecret, Template, Want,
+    CertificateCredential, Credential, Enrollment, Information, Limits, Operation, Revocation,
+    Revoked, SharedSecret, Template, Want,
 };
 pub use failure::{Failure, FailureClass, Fault};
 pub use host::{

@@ -43,3 +43,6 @@ pub const MESSAGES_PER_CALL: usize = 8;
 
 /// Transactions in one page of a listing.
 pub const PAGE: u32 = 500;
+
+/// Octets of a serial number (RFC 5280, 4.1.2.2).
+pub const SERIAL: usize = 20;

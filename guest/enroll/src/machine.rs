@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use abide_cmp::protection::{ProtectionKind, cert_hash, protection_kind};
 use abide_cmp::{
     CertOrEncCert, CertRepMessage, CertResponse, Certificate, ErrorMsgContent, FailInfo, PkiBody,
-    PkiFreeText, PkiMessage, PkiStatus, PkiStatusInfo, PollRep,
+    PkiFreeText, PkiMessage, PkiStatus, PkiStatusInfo, PollRep, Time,
 };
 use abide_policy::backoff::Exponential;
 use minicbor::bytes::ByteVec;
@@ -17,12 +17,13 @@ use crate::certificate::{Evidence, judge};
 use crate::driver::Error;
 use crate::enrollment::{Limits, Operation};
 use crate::failure::{Failure, FailureClass, Fault};
-use crate::host::Host;
+use crate::host::{Host, HostVerifier};
 use crate::mutation::Mutation;
-use crate::plan::Plan;
+use crate::plan::{Plan, Request};
 use crate::record::{Confirmation, Phase, TransactionRecord};
 use crate::reply::{NoMessage, shown};
 use crate::request;
+use crate::revocation::Verdict;
 
 /// Takes an authenticated answer to the last request.
 pub(crate) fn handle_message(
@@ -53,6 +54,7 @@ pub(crate) fn handle_message(
     let unexpected = match (&message.body, plan.enrollment.operation) {
         (PkiBody::Ip(response), Operation::Ir)
         | (PkiBody::Cp(response), Operation::Cr | Operation::P10cr)
+        | (PkiBody::Kup(response), Operation::Kur)
             if !confirming =>
         {
             match single_response(plan, &record, response) {
@@ -62,6 +64,28 @@ pub(crate) fn handle_message(
                 Err(why) => why.into(),
             }
         }
+        (PkiBody::Rp(content), Operation::Rr) => match &plan.request {
+            Request::Revocation(request) => match request.judge(content, record.deliveries > 1) {
+                Verdict::Done(note) => {
+                    return Ok(done(record, request.done(), note, Vec::new(), now_ms));
+                }
+                Verdict::Refused => return Ok(refused(record, &content.status[0], now_ms)),
+                Verdict::Unusable(why) => why.into(),
+            },
+            _ => "an rp answers an rr".into(),
+        },
+        (PkiBody::Genp(content), Operation::Genm) => match &plan.request {
+            Request::Information(request) => {
+                let now = Time::from_unix((now_ms / 1000) as i64);
+                match request.judge(content, now, &HostVerifier(host)) {
+                    Ok((information, note)) => {
+                        return Ok(done(record, "answered", note, information, now_ms));
+                    }
+                    Err(why) => why,
+                }
+            }
+            _ => "a genp answers a genm".into(),
+        },
         (PkiBody::PollRep(entries), _) if polling => match single_poll_rep(&record, entries) {
             Ok(entry) => {
                 let reason = entry
@@ -186,7 +210,7 @@ fn fail_for_good(
 }
 
 fn ca_may_have_issued(record: &TransactionRecord) -> bool {
-    !record.never_left()
+    record.operation.enrolls() && !record.never_left()
 }
 
 /// Ends a transaction whose time or number of polls ran out, or whose configuration
@@ -492,7 +516,8 @@ fn refused(
     // After a message that was sent more than once, a refusal of the repetition does not
     // tell what became of the first. And what is in use can only be our own transaction,
     // which something on the way has delivered twice: nobody else has these 128 bits.
-    let orphan = record.deliveries > 1 || fail_info.intersects(FailInfo::TRANSACTION_ID_IN_USE);
+    let orphan = record.operation.enrolls()
+        && (record.deliveries > 1 || fail_info.intersects(FailInfo::TRANSACTION_ID_IN_USE));
     let mut failure = Failure::new(
         FailureClass::Refused,
         Fault::Peer,
@@ -583,6 +608,26 @@ fn issued(
         },
     );
     ended(record, Phase::Issued, now_ms)
+}
+
+/// Ends a transaction that asked for something else than a certificate, and got it.
+fn done(
+    mut record: TransactionRecord,
+    what: &str,
+    note: String,
+    information: Vec<Vec<u8>>,
+    now_ms: u64,
+) -> TransactionRecord {
+    record.note_history(
+        now_ms,
+        match note.as_str() {
+            "" => String::from(what),
+            note => format!("{what}; {note}"),
+        },
+    );
+    record.note = note;
+    record.information = information.into_iter().map(ByteVec::from).collect();
+    ended(record, Phase::Done, now_ms)
 }
 
 fn fail(mut record: TransactionRecord, failure: Failure, now_ms: u64) -> TransactionRecord {

@@ -6,6 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use abide_cmp::der::Writer;
 use abide_cmp::protection::{Hash, Policy, SignatureAlgorithm, SignatureVerifier, Verdict};
 use abide_cmp::{
     CertTemplate, Certificate, CertificationRequest, Extension, Name, PublicKeyInfo,
@@ -15,20 +16,28 @@ use abide_cmp::{
 use crate::driver::Error;
 use crate::enrollment::{Credential, Enrollment, Limits, Operation, Want};
 use crate::host::{Host, HostVerifier};
+use crate::information::InformationRequest;
 use crate::limits;
+use crate::revocation::RevocationRequest;
 
 /// What is asked for, read.
 #[derive(Debug)]
 pub(crate) enum Request<'e> {
     /// p10cr.
     Csr(CertificationRequest<'e>),
-    /// ir and cr.
+    /// ir, cr and kur.
     Template {
-        subject: Name<'static>,
+        subject: Name<'e>,
         san: Option<SubjectAltName>,
+        /// What a kur takes over from the certificate that it updates.
+        carried: Vec<Extension<'e>>,
         key: &'e str,
         public_key: Vec<u8>,
     },
+    /// rr.
+    Revocation(RevocationRequest),
+    /// genm.
+    Information(InformationRequest),
 }
 
 /// An enrollment, read.
@@ -94,7 +103,7 @@ impl<'e> Plan<'e> {
         Ok(Self {
             enrollment,
             recipient,
-            request: read_request(enrollment, host)?,
+            request: read_request(enrollment, own.as_ref(), host)?,
             own,
             trusted,
             out_trusted: certificates(&enrollment.out_trusted, "trusted certificate for output")?,
@@ -109,19 +118,21 @@ impl<'e> Plan<'e> {
         }
     }
 
-    /// The key that is to be certified.
-    pub(crate) fn public_key(&self) -> &[u8] {
+    /// The key that is to be certified, if there is one.
+    pub(crate) fn public_key(&self) -> Option<&[u8]> {
         match &self.request {
-            Request::Csr(csr) => csr.public_key.raw,
-            Request::Template { public_key, .. } => public_key,
+            Request::Csr(csr) => Some(csr.public_key.raw),
+            Request::Template { public_key, .. } => Some(public_key),
+            Request::Revocation(_) | Request::Information(_) => None,
         }
     }
 
-    /// The CertTemplate of ir and cr.
+    /// The CertTemplate of ir, cr and kur.
     pub(crate) fn template(&self) -> Option<CertTemplate<'_>> {
         let Request::Template {
             subject,
             san,
+            carried,
             public_key,
             ..
         } = &self.request
@@ -137,20 +148,25 @@ impl<'e> Plan<'e> {
         Some(CertTemplate {
             subject: Some(subject.clone()),
             public_key: Some(Cow::Borrowed(public_key)),
-            extensions: san.into_iter().collect(),
+            extensions: san.into_iter().chain(carried.iter().copied()).collect(),
             ..CertTemplate::default()
         })
     }
 
     /// SHA-256 of what is asked for.
     pub(crate) fn csr_digest(&self) -> Vec<u8> {
-        match (&self.request, self.template()) {
-            (Request::Csr(csr), _) => Hash::Sha256.digest(csr.raw),
-            (_, template) => {
-                let mut writer = abide_cmp::der::Writer::new();
-                template.unwrap_or_default().write(&mut writer);
+        match &self.request {
+            Request::Csr(csr) => Hash::Sha256.digest(csr.raw),
+            Request::Template { .. } => {
+                let mut writer = Writer::new();
+                self.template().unwrap_or_default().write(&mut writer);
+                if let (Operation::Kur, Some(own)) = (self.enrollment.operation, &self.own) {
+                    writer.raw(own.raw);
+                }
                 Hash::Sha256.digest(&writer.finish())
             }
+            Request::Revocation(request) => request.digest(),
+            Request::Information(request) => request.digest(),
         }
     }
 
@@ -160,6 +176,9 @@ impl<'e> Plan<'e> {
         fields.add(self.enrollment.operation.name().as_bytes());
         fields.add(self.enrollment.server.as_bytes());
         fields.add(self.recipient.der());
+        if !self.enrollment.profile.is_empty() {
+            fields.add(self.enrollment.profile.as_bytes());
+        }
         fields.digest()
     }
 
@@ -240,6 +259,12 @@ fn check_names(enrollment: &Enrollment) -> Result<(), Error> {
             limits::NAME
         )));
     }
+    if enrollment.profile.len() > limits::NAME {
+        return Err(invalid(format!(
+            "a certProfile has at most {} octets",
+            limits::NAME
+        )));
+    }
     let scheme = ["http://", "https://"]
         .iter()
         .any(|s| enrollment.server.starts_with(s));
@@ -299,7 +324,11 @@ fn certificates<'e>(ders: &'e [Vec<u8>], what: &str) -> Result<Vec<Certificate<'
         .collect()
 }
 
-fn read_request<'e>(enrollment: &'e Enrollment, host: &dyn Host) -> Result<Request<'e>, Error> {
+fn read_request<'e>(
+    enrollment: &'e Enrollment,
+    own: Option<&Certificate<'e>>,
+    host: &dyn Host,
+) -> Result<Request<'e>, Error> {
     match (&enrollment.want, enrollment.operation) {
         (Want::Csr(der), Operation::P10cr) => {
             let csr = CertificationRequest::from_der(der)
@@ -320,9 +349,23 @@ fn read_request<'e>(enrollment: &'e Enrollment, host: &dyn Host) -> Result<Reque
             }
             Ok(Request::Csr(csr))
         }
-        (Want::Template(template), Operation::Ir | Operation::Cr) => {
-            let subject = Name::parse(&template.subject)
-                .map_err(|error| invalid(format!("subject: {error}")))?;
+        (Want::Template(template), Operation::Ir | Operation::Cr | Operation::Kur) => {
+            let old = match (enrollment.operation, own) {
+                (Operation::Kur, None) => {
+                    return Err(invalid(
+                        "kur is signed by the certificate that it updates (RFC 9483, 4.1.3): \
+                         give that and its key as the credential",
+                    ));
+                }
+                (Operation::Kur, old) => old,
+                _ => None,
+            };
+            let subject = match (template.subject.trim(), old) {
+                ("", Some(old)) => old.subject.clone(),
+                (text, _) => {
+                    Name::parse(text).map_err(|error| invalid(format!("subject: {error}")))?
+                }
+            };
             if template.sans.len() > limits::SANS {
                 return Err(invalid(format!(
                     "{} subject alternative names: at most {} are possible",
@@ -337,7 +380,8 @@ fn read_request<'e>(enrollment: &'e Enrollment, host: &dyn Host) -> Result<Reque
                         .map_err(|error| invalid(format!("subject alternative name: {error}")))?,
                 ),
             };
-            if subject.is_null() && san.is_none() {
+            let carried = old.map_or_else(Vec::new, |old| carried(old, san.is_some()));
+            if subject.is_null() && san.is_none() && !names_itself(&carried) {
                 return Err(invalid("neither a subject nor a subject alternative name"));
             }
             let public_key = host
@@ -350,14 +394,49 @@ fn read_request<'e>(enrollment: &'e Enrollment, host: &dyn Host) -> Result<Reque
             Ok(Request::Template {
                 subject,
                 san,
+                carried,
                 key: &template.key,
                 public_key,
             })
         }
-        (Want::Csr(_), operation) => Err(invalid(format!(
-            "a CSR goes with p10cr; {} takes a subject and a key",
+        (Want::Revocation(revocation), Operation::Rr) => {
+            RevocationRequest::new(revocation).map(Request::Revocation)
+        }
+        (Want::Information(question), Operation::Genm) => {
+            InformationRequest::new(question).map(Request::Information)
+        }
+        (_, Operation::P10cr) => Err(invalid("p10cr takes a CSR")),
+        (_, Operation::Rr) => Err(invalid("rr takes a certificate to revoke")),
+        (_, Operation::Genm) => Err(invalid("genm takes a question")),
+        (_, operation) => Err(invalid(format!(
+            "{} takes a subject and a key",
             operation.name()
         ))),
-        (Want::Template(_), Operation::P10cr) => Err(invalid("p10cr takes a CSR")),
     }
+}
+
+/// The extensions that a new certificate inherits: all but those that belong to the old
+/// key, to the issuer, or to the act of issuing.
+fn carried<'e>(old: &Certificate<'e>, has_san: bool) -> Vec<Extension<'e>> {
+    let not_ours = [
+        oid::SUBJECT_KEY_IDENTIFIER,
+        oid::AUTHORITY_KEY_IDENTIFIER,
+        oid::ISSUER_ALT_NAME,
+        oid::CRL_DISTRIBUTION_POINTS,
+        oid::FRESHEST_CRL,
+        oid::AUTHORITY_INFO_ACCESS,
+        oid::SIGNED_CERTIFICATE_TIMESTAMPS,
+    ];
+    old.extensions
+        .iter()
+        .filter(|extension| !not_ours.contains(&extension.oid))
+        .filter(|extension| !has_san || extension.oid != oid::SUBJECT_ALT_NAME)
+        .copied()
+        .collect()
+}
+
+fn names_itself(extensions: &[Extension<'_>]) -> bool {
+    extensions
+        .iter()
+        .any(|extension| extension.oid == oid::SUBJECT_ALT_NAME)
 }

@@ -39,6 +39,9 @@ pub enum Phase {
     /// There will be no certificate; the failure says why.
     #[n(4)]
     Failed,
+    /// Revoked, or answered; there is no certificate to it.
+    #[n(5)]
+    Done,
 }
 
 impl Phase {
@@ -50,12 +53,13 @@ impl Phase {
             Self::Confirming => "confirming",
             Self::Issued => "issued",
             Self::Failed => "failed",
+            Self::Done => "done",
         }
     }
 
     /// Whether something is left to do.
     pub fn is_open(self) -> bool {
-        !matches!(self, Self::Issued | Self::Failed)
+        !matches!(self, Self::Issued | Self::Failed | Self::Done)
     }
 }
 
@@ -176,6 +180,10 @@ pub struct TransactionRecord {
     /// refusal does not tell what became of the first.
     #[n(31)]
     pub deliveries: u32,
+    /// DER InfoTypeAndValue of a genp.
+    #[n(32)]
+    #[cbor(default)]
+    pub information: Vec<ByteVec>,
 }
 
 impl TransactionRecord {

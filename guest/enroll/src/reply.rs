@@ -336,8 +336,12 @@ impl From<ProtectionError> for MacFailure {
 fn with_peer_words(mut failure: Failure, message: &PkiMessage<'_>) -> Failure {
     let (status, details) = match &message.body {
         PkiBody::Error(content) => (Some(&content.status), content.error_details.as_ref()),
-        PkiBody::Ip(answer) | PkiBody::Cp(answer) => {
+        PkiBody::Ip(answer) | PkiBody::Cp(answer) | PkiBody::Kup(answer) => {
             let mut statuses = answer.responses.iter().map(|response| &response.status);
+            (statuses.find(|s| s.status == PkiStatus::Rejection), None)
+        }
+        PkiBody::Rp(answer) => {
+            let mut statuses = answer.status.iter();
             (statuses.find(|s| s.status == PkiStatus::Rejection), None)
         }
         _ => (None, None),

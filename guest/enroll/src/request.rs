@@ -2,10 +2,12 @@
 
 use alloc::vec::Vec;
 
+use abide_cmp::der::{Writer, tag};
 use abide_cmp::protection::{CertHash, Hash, MacAlgorithm, SignatureAlgorithm};
 use abide_cmp::{
-    AlgorithmIdentifier, CertReqMsg, CertRequest, CertStatus, Draft, GeneralName, InfoTypeAndValue,
-    Name, PVNO_3, PkiBody, PkiHeader, PkiStatusInfo, ProofOfPossession, PublicKeyInfo, Time,
+    AlgorithmIdentifier, AttributeTypeAndValue, CertId, CertReqMsg, CertRequest, CertStatus, Draft,
+    GeneralName, InfoTypeAndValue, Name, PVNO_3, PkiBody, PkiHeader, PkiStatusInfo,
+    ProofOfPossession, PublicKeyInfo, Time, oid,
 };
 use minicbor::bytes::ByteVec;
 
@@ -30,10 +32,27 @@ pub(crate) fn enroll(
             key, public_key, ..
         } => {
             let template = plan.template().unwrap_or_default();
+            // The certificate that is updated, which also signs (RFC 9483, 4.1.3).
+            let old = match (plan.enrollment.operation, &plan.own) {
+                (Operation::Kur, Some(own)) => Some(Writer::encode(|w| {
+                    let issuer = GeneralName::Directory(own.issuer.clone());
+                    let serial_number = own.serial;
+                    CertId {
+                        issuer,
+                        serial_number,
+                    }
+                    .write(w);
+                })),
+                _ => None,
+            };
+            let old_cert_id = old.as_deref().map(|value| AttributeTypeAndValue {
+                oid: oid::REG_CTRL_OLD_CERT_ID,
+                value,
+            });
             let mut message = CertReqMsg::new(CertRequest {
                 cert_req_id: 0,
                 template,
-                controls: Vec::new(),
+                controls: old_cert_id.into_iter().collect(),
             });
             let public_key = PublicKeyInfo::from_der(public_key)
                 .map_err(|error| Error::Invalid(alloc::format!("the new key: {error}")))?;
@@ -51,11 +70,18 @@ pub(crate) fn enroll(
                 },
                 signature: signature.into(),
             });
-            match plan.enrollment.operation {
+            let body = match plan.enrollment.operation {
                 Operation::Cr => PkiBody::Cr(alloc::vec![message]),
+                Operation::Kur => PkiBody::Kur(alloc::vec![message]),
                 _ => PkiBody::Ir(alloc::vec![message]),
-            }
+            };
+            // Its controls borrow from here.
+            write(plan, host, record, now_ms, &body)?;
+            record.request_nonce = record.last_nonce.clone();
+            return Ok(());
         }
+        Request::Revocation(request) => request.body(),
+        Request::Information(request) => request.body(),
     };
     write(plan, host, record, now_ms, &body)?;
     record.request_nonce = record.last_nonce.clone();
@@ -151,9 +177,24 @@ fn write(
     header.transaction_id = Some(&record.transaction_id);
     header.sender_nonce = Some(&nonce);
     header.recip_nonce = record.recip_nonce.as_ref().map(|nonce| nonce.as_slice());
-    let may_ask = matches!(body, PkiBody::Ir(_) | PkiBody::Cr(_) | PkiBody::P10cr(_));
-    if plan.enrollment.implicit_confirm && may_ask {
+    let enrolls = matches!(
+        body,
+        PkiBody::Ir(_) | PkiBody::Cr(_) | PkiBody::P10cr(_) | PkiBody::Kur(_)
+    );
+    if plan.enrollment.implicit_confirm && enrolls {
         header.general_info.push(InfoTypeAndValue::IMPLICIT_CONFIRM);
+    }
+    // certProfile goes with requests for certificates and for their template
+    // (RFC 9483, 3.1).
+    let profile = Writer::encode(|w| {
+        w.sequence(|w| w.element(tag::UTF8_STRING, plan.enrollment.profile.as_bytes()));
+    });
+    let asks = enrolls || matches!(body, PkiBody::Genm(_));
+    if asks && !plan.enrollment.profile.is_empty() {
+        header.general_info.push(InfoTypeAndValue {
+            info_type: oid::IT_CERT_PROFILE,
+            value: Some(&profile),
+        });
     }
     let message = protect(plan, host, header, body)?;
     record.last_request = ByteVec::from(message);

@@ -110,7 +110,7 @@ fn at_a_strict_ca_the_end_is_the_certificate_or_an_orphan() {
                 orphans += 1;
                 assert!(failure.orphan, "died at {moment}: {failure:?}");
             }
-            Outcome::Waiting(_) => panic!("died at {moment}: no end"),
+            other => panic!("died at {moment}: {other:?}"),
         }
         assert_eq!(world.ca.ids.borrow().len(), 1, "died at {moment}");
         assert!(world.ca.issued.borrow().len() <= 1, "died at {moment}");

@@ -74,6 +74,7 @@ impl World {
             account: String::new(),
             operation,
             want,
+            profile: String::new(),
             server: "http://ca.example/pkix/".into(),
             recipient: String::new(),
             credential: Credential::Secret(SharedSecret {
