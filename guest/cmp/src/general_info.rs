@@ -59,6 +59,14 @@ impl<'a> InfoTypeAndValue<'a> {
         });
     }
 
+    /// Reads one and nothing after it.
+    pub fn from_der(der: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader::new(der);
+        let info = Self::read(&mut reader)?;
+        reader.finish()?;
+        Ok(info)
+    }
+
     /// Its DER.
     pub fn to_der(&self) -> Vec<u8> {
         Writer::encode(|w| self.write(w))

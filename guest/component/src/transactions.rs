@@ -43,6 +43,9 @@ fn from_enrollment(given: wit::Enrollment) -> enroll::Enrollment {
             wit::Operation::Ir => enroll::Operation::Ir,
             wit::Operation::Cr => enroll::Operation::Cr,
             wit::Operation::P10cr => enroll::Operation::P10cr,
+            wit::Operation::Kur => enroll::Operation::Kur,
+            wit::Operation::Rr => enroll::Operation::Rr,
+            wit::Operation::Genm => enroll::Operation::Genm,
         },
         want: match given.want {
             wit::Want::Csr(der) => enroll::Want::Csr(der),
@@ -51,7 +54,26 @@ fn from_enrollment(given: wit::Enrollment) -> enroll::Enrollment {
                 sans: template.sans,
                 key: template.key,
             }),
+            wit::Want::Revocation(revocation) => enroll::Want::Revocation(enroll::Revocation {
+                certificate: match revocation.certificate {
+                    wit::Revoked::Certificate(der) => enroll::Revoked::Certificate(der),
+                    wit::Revoked::Number((issuer, serial)) => {
+                        enroll::Revoked::Number(issuer, serial)
+                    }
+                },
+                reason: revocation.reason,
+            }),
+            wit::Want::Information(question) => enroll::Want::Information(match question {
+                wit::Information::CaCerts => enroll::Information::CaCerts,
+                wit::Information::RootCaUpdate(old) => enroll::Information::RootCaUpdate(old),
+                wit::Information::CertReqTemplate => enroll::Information::CertReqTemplate,
+                wit::Information::Crl(of) => enroll::Information::Crl(of),
+                wit::Information::Other((info_type, value)) => {
+                    enroll::Information::Other(info_type, value)
+                }
+            }),
         },
+        profile: given.profile,
         server: given.server,
         recipient: given.recipient,
         credential: match given.credential {
@@ -100,7 +122,29 @@ fn to_progress(progress: enroll::Progress) -> wit::Progress {
                 failure: waiting.failure.map(to_failure),
             }),
             enroll::Outcome::Failed(failure) => wit::Outcome::Failed(to_failure(failure)),
+            enroll::Outcome::Done(done) => wit::Outcome::Done(wit::Done {
+                answer: done.answer.map(to_answer),
+                note: done.note,
+            }),
         },
+    }
+}
+
+fn to_answer(answer: enroll::Answer) -> wit::Answer {
+    match answer {
+        enroll::Answer::Absent => wit::Answer::Absent,
+        enroll::Answer::Certificates(list) => wit::Answer::Certificates(list),
+        enroll::Answer::RootCaKeyUpdate {
+            new_with_new,
+            new_with_old,
+            old_with_new,
+        } => wit::Answer::RootCaKeyUpdate(wit::RootCaKeyUpdate {
+            new_with_new,
+            new_with_old,
+            old_with_new,
+        }),
+        enroll::Answer::Crls(list) => wit::Answer::Crls(list),
+        enroll::Answer::Other(der) => wit::Answer::Other(der),
     }
 }
 
@@ -114,6 +158,9 @@ fn to_transaction(record: enroll::TransactionRecord) -> wit::Transaction {
             enroll::Operation::Ir => wit::Operation::Ir,
             enroll::Operation::Cr => wit::Operation::Cr,
             enroll::Operation::P10cr => wit::Operation::P10cr,
+            enroll::Operation::Kur => wit::Operation::Kur,
+            enroll::Operation::Rr => wit::Operation::Rr,
+            enroll::Operation::Genm => wit::Operation::Genm,
         },
         server: record.server,
         phase: to_phase(record.phase),
@@ -153,6 +200,7 @@ fn to_phase(phase: enroll::Phase) -> wit::Phase {
         enroll::Phase::Confirming => wit::Phase::Confirming,
         enroll::Phase::Issued => wit::Phase::Issued,
         enroll::Phase::Failed => wit::Phase::Failed,
+        enroll::Phase::Done => wit::Phase::Done,
     }
 }
 

@@ -10,7 +10,7 @@ use minicbor::bytes::ByteVec;
 use crate::enrollment::{Enrollment, Want};
 use crate::failure::{Failure, FailureClass};
 use crate::host::{Event, Filter, Host, Level, StorageError};
-use crate::information::InformationRequest;
+use crate::information::{Answer, InformationRequest};
 use crate::limits;
 use crate::machine::{give_up, handle_message, handle_trouble};
 use crate::mutation::Mutation;
@@ -74,8 +74,8 @@ pub enum Outcome {
 /// What came of an rr or a genm.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// DER InfoTypeAndValue of a genp.
-    pub information: Vec<Vec<u8>>,
+    /// What a genp says.
+    pub answer: Option<Answer>,
     /// What the person should know; may be empty.
     pub note: String,
 }
@@ -304,7 +304,7 @@ impl<'h> Session<'h> {
             trouble: None,
             history: Vec::new(),
             deliveries: 1,
-            information: Vec::new(),
+            information: None,
         };
         request::enroll(plan, host, &mut record, now_ms)?;
         record.note_history(
@@ -529,7 +529,10 @@ impl<'h> Session<'h> {
                 note: record.note,
             }),
             Phase::Done => Outcome::Done(Done {
-                information: owned(record.information),
+                answer: record
+                    .information
+                    .as_deref()
+                    .map(|der| Answer::from_der(der)),
                 note: record.note,
             }),
             Phase::Failed => Outcome::Failed(

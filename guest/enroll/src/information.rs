@@ -101,7 +101,7 @@ impl InformationRequest {
         content: &[InfoTypeAndValue<'_>],
         now: Time,
         verifier: &dyn SignatureVerifier,
-    ) -> Result<(Vec<Vec<u8>>, String), String> {
+    ) -> Result<(Vec<u8>, String), String> {
         let [answer] = content else {
             return Err("the genp has not exactly one InfoTypeAndValue (RFC 9483, 4.3)".into());
         };
@@ -122,7 +122,51 @@ impl InformationRequest {
             }
             _ => "",
         };
-        Ok((alloc::vec![answer.to_der()], note.to_string()))
+        Ok((answer.to_der(), note.to_string()))
+    }
+}
+
+/// What the PKI says to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It has nothing to say.
+    Absent,
+    /// DER certificates.
+    Certificates(Vec<Vec<u8>>),
+    /// A root's successor, vouched for by the root.
+    RootCaKeyUpdate {
+        /// DER.
+        new_with_new: Vec<u8>,
+        /// DER.
+        new_with_old: Vec<u8>,
+        /// DER.
+        old_with_new: Option<Vec<u8>>,
+    },
+    /// DER CertificateLists.
+    Crls(Vec<Vec<u8>>),
+    /// Of another type: the DER of the infoValue.
+    Other(Vec<u8>),
+}
+
+impl Answer {
+    /// From a stored InfoTypeAndValue, which was judged before it was stored.
+    pub(crate) fn from_der(der: &[u8]) -> Self {
+        let owned = |list: Vec<&[u8]>| list.into_iter().map(<[u8]>::to_vec).collect();
+        let Ok(stored) = InfoTypeAndValue::from_der(der) else {
+            return Self::Other(der.to_vec());
+        };
+        match stored.interpret() {
+            Ok(InfoValue::Absent) => Self::Absent,
+            Ok(InfoValue::Certificate(der)) => Self::Certificates(alloc::vec![der.to_vec()]),
+            Ok(InfoValue::Certificates(list)) => Self::Certificates(owned(list)),
+            Ok(InfoValue::Crls(list)) => Self::Crls(owned(list)),
+            Ok(InfoValue::RootCaKeyUpdate(update)) => Self::RootCaKeyUpdate {
+                new_with_new: update.new_with_new.to_vec(),
+                new_with_old: update.new_with_old.unwrap_or_default().to_vec(),
+                old_with_new: update.old_with_new.map(<[u8]>::to_vec),
+            },
+            _ => Self::Other(stored.value.unwrap_or_default().to_vec()),
+        }
     }
 }
 

@@ -43,6 +43,7 @@ pub use host::{
     Change, Entry, Envelope, Event, Filter, Host, KeyError, Level, NetworkError, Page, Put,
     Response, StorageError,
 };
+pub use information::Answer;
 #[cfg(feature = "mutations")]
 pub use mutation::Mutation;
 pub use record::{Confirmation, HistoryEntry, Phase, TransactionRecord};

@@ -67,7 +67,7 @@ pub(crate) fn handle_message(
         (PkiBody::Rp(content), Operation::Rr) => match &plan.request {
             Request::Revocation(request) => match request.judge(content, record.deliveries > 1) {
                 Verdict::Done(note) => {
-                    return Ok(done(record, request.done(), note, Vec::new(), now_ms));
+                    return Ok(done(record, request.done(), note, None, now_ms));
                 }
                 Verdict::Refused => return Ok(refused(record, &content.status[0], now_ms)),
                 Verdict::Unusable(why) => why.into(),
@@ -79,7 +79,7 @@ pub(crate) fn handle_message(
                 let now = Time::from_unix((now_ms / 1000) as i64);
                 match request.judge(content, now, &HostVerifier(host)) {
                     Ok((information, note)) => {
-                        return Ok(done(record, "answered", note, information, now_ms));
+                        return Ok(done(record, "answered", note, Some(information), now_ms));
                     }
                     Err(why) => why,
                 }
@@ -615,7 +615,7 @@ fn done(
     mut record: TransactionRecord,
     what: &str,
     note: String,
-    information: Vec<Vec<u8>>,
+    information: Option<Vec<u8>>,
     now_ms: u64,
 ) -> TransactionRecord {
     record.note_history(
@@ -626,7 +626,7 @@ fn done(
         },
     );
     record.note = note;
-    record.information = information.into_iter().map(ByteVec::from).collect();
+    record.information = information.map(ByteVec::from);
     ended(record, Phase::Done, now_ms)
 }
 

@@ -182,8 +182,7 @@ pub struct TransactionRecord {
     pub deliveries: u32,
     /// DER InfoTypeAndValue of a genp.
     #[n(32)]
-    #[cbor(default)]
-    pub information: Vec<ByteVec>,
+    pub information: Option<ByteVec>,
 }
 
 impl TransactionRecord {

@@ -7,7 +7,7 @@ use abide_host::wit::transactions::{Failure, FailureClass, Fault};
 /// The exit codes, as the help of every command prints them.
 pub(crate) const HELP: &str = "\
 Exit codes:
-  0  done: the certificate is issued and written
+  0  done: the certificate is issued and written, revoked, or the answer is there
   1  fault of this host: the store, a file that cannot be written, abide itself
   2  bad usage, or an input file that cannot be used
   3  the CA refused, or the transaction failed or ran out of time

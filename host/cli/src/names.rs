@@ -4,6 +4,25 @@
 
 use std::net::IpAddr;
 
+use crate::enroll::Serial;
+
+/// Octets of a serial number (RFC 5280, 4.1.2.2).
+const LONGEST_SERIAL: usize = 20;
+
+/// CRLReason (RFC 5280, 5.3.1); 7 is not used.
+const REASONS: [(u8, &str); 10] = [
+    (0, "unspecified"),
+    (1, "keyCompromise"),
+    (2, "cACompromise"),
+    (3, "affiliationChanged"),
+    (4, "superseded"),
+    (5, "cessationOfOperation"),
+    (6, "certificateHold"),
+    (8, "removeFromCRL"),
+    (9, "privilegeWithdrawn"),
+    (10, "aACompromise"),
+];
+
 /// A CMP endpoint's URL. Without a scheme it is `http://`, as with openssl.
 pub(crate) fn server_url(text: &str) -> Result<String, String> {
     let (scheme, rest) = match text.split_once("://") {
@@ -88,6 +107,48 @@ pub(crate) fn is_loopback(url: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
+/// A positive serial number: decimal, or hexadecimal after `0x`.
+pub(crate) fn serial_number(text: &str) -> Result<Serial, String> {
+    let wrong = || format!("{text:?} is no serial number: decimal digits, or hexadecimal after 0x");
+    let (digits, radix) = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None => (text, 10),
+    };
+    if digits.is_empty() {
+        return Err(wrong());
+    }
+    let mut octets: Vec<u8> = Vec::new();
+    for digit in digits.chars() {
+        let mut carry = digit.to_digit(radix).ok_or_else(wrong)?;
+        for octet in octets.iter_mut().rev() {
+            let sum = u32::from(*octet) * radix + carry;
+            *octet = (sum & 0xff) as u8;
+            carry = sum >> 8;
+        }
+        if carry > 0 || octets.is_empty() {
+            octets.insert(0, carry as u8);
+        }
+        if octets.len() > LONGEST_SERIAL {
+            return Err(format!(
+                "a serial number has at most {LONGEST_SERIAL} octets (RFC 5280, 4.1.2.2)"
+            ));
+        }
+    }
+    Ok(Serial(octets))
+}
+
+/// A CRLReason by its name in RFC 5280, 5.3.1, or by number.
+pub(crate) fn revocation_reason(text: &str) -> Result<u8, String> {
+    REASONS
+        .iter()
+        .find(|(number, name)| name.eq_ignore_ascii_case(text) || number.to_string() == text)
+        .map(|&(number, _)| number)
+        .ok_or_else(|| {
+            let known: Vec<&str> = REASONS.iter().map(|&(_, name)| name).collect();
+            format!("is none of {}", known.join(", "))
+        })
+}
+
 /// A distinguished name as `/CN=…/O=…` or `CN=…,O=…`. `/` alone is the empty name.
 pub(crate) fn distinguished_name(text: &str) -> Result<String, String> {
     let (separator, names) = match text.strip_prefix('/') {
@@ -168,6 +229,38 @@ fn alternative_name(name: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn serial_numbers_are_decimal_or_hexadecimal() {
+        for (text, octets) in [
+            ("0", &[0][..]),
+            ("255", &[0xff]),
+            ("256", &[1, 0]),
+            ("0x0100", &[1, 0]),
+            ("0xDEADbeef", &[0xde, 0xad, 0xbe, 0xef]),
+            // 2^64, by hand.
+            ("18446744073709551616", &[1, 0, 0, 0, 0, 0, 0, 0, 0]),
+        ] {
+            assert_eq!(serial_number(text).unwrap().0, octets, "{text}");
+        }
+        for text in ["", "0x", "12a", "-1", "0xg"] {
+            assert!(serial_number(text).is_err(), "{text}");
+        }
+        assert!(serial_number(&format!("0x{}", "ff".repeat(21))).is_err());
+    }
+
+    #[test]
+    fn reasons_are_names_or_numbers_and_seven_is_none() {
+        assert_eq!(revocation_reason("keyCompromise"), Ok(1));
+        assert_eq!(revocation_reason("KEYCOMPROMISE"), Ok(1));
+        assert_eq!(revocation_reason("8"), Ok(8));
+        assert!(revocation_reason("7").is_err());
+        assert!(
+            revocation_reason("hunger")
+                .unwrap_err()
+                .contains("superseded")
+        );
+    }
 
     #[test]
     fn urls_get_scheme_and_path() {

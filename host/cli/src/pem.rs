@@ -162,6 +162,27 @@ pub(crate) fn request(option: &str, path: &Path) -> Result<Vec<u8>, Stop> {
     }
 }
 
+/// The one CRL of a file. Whether it is one is for the component to say.
+pub(crate) fn crl(option: &str, path: &Path) -> Result<Vec<u8>, Stop> {
+    let input = files::read(option, path)?;
+    if !looks_like_pem(&input) {
+        return Ok(input);
+    }
+    let fault = |what: String| Stop::usage(format!("{option} {}{what}", path.display()));
+    let blocks = blocks(&input).map_err(|error| {
+        fault(format!(
+            ", line {}: the PEM cannot be read: {}",
+            error.line, error.rule
+        ))
+    })?;
+    let mut crls = blocks.into_iter().filter(|block| block.label == "X509 CRL");
+    match (crls.next(), crls.next()) {
+        (Some(crl), None) => Ok(crl.der),
+        (None, _) => Err(fault(": holds no CRL".into())),
+        (Some(_), Some(_)) => Err(fault(": holds several CRLs where one is expected".into())),
+    }
+}
+
 fn values(option: &str, path: &Path, want: Kind, labels: &[&str]) -> Result<Vec<Vec<u8>>, Stop> {
     let input = files::read(option, path)?;
     let fault = |what: String| Stop::usage(format!("{option} {}{what}", path.display()));

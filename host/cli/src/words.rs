@@ -8,6 +8,9 @@ pub(crate) fn operation(operation: Operation) -> &'static str {
         Operation::Ir => "ir",
         Operation::Cr => "cr",
         Operation::P10cr => "p10cr",
+        Operation::Kur => "kur",
+        Operation::Rr => "rr",
+        Operation::Genm => "genm",
     }
 }
 
@@ -18,6 +21,7 @@ pub(crate) fn phase(phase: Phase) -> &'static str {
         Phase::Confirming => "confirming",
         Phase::Issued => "issued",
         Phase::Failed => "failed",
+        Phase::Done => "done",
     }
 }
 

@@ -283,6 +283,7 @@ fn enrollment() -> Enrollment {
         account: String::new(),
         operation: Operation::P10cr,
         want: Want::Csr(vec![0x30, 0x00]),
+        profile: String::new(),
         server: "http://ca.example/".to_owned(),
         recipient: String::new(),
         credential: Credential::Certificate(CertificateCredential {

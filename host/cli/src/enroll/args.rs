@@ -13,11 +13,12 @@ use crate::secret::Source;
 /// Ten years in seconds: a longer time is a slip of the finger.
 const LONGEST: u64 = 10 * 366 * 24 * 3600;
 
-/// Obtain one certificate from a CA over CMP.
+/// Obtain, renew or revoke one certificate over CMP, or ask the PKI for information.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct Enroll {
-    /// What is asked for: ir and cr for a key and a subject, p10cr for a PKCS #10 request
+    /// What is asked for: ir and cr for a key and a subject, p10cr for a PKCS #10 request, kur to
+    /// renew --cert, rr to revoke, genm for information
     #[arg(long, value_enum)]
     pub(crate) cmd: Cmd,
     /// The CMP endpoint; http:// when no scheme is given
@@ -90,19 +91,35 @@ pub(crate) struct Enroll {
     /// The PKCS #10 request, for p10cr
     #[arg(long, value_name = "FILE", help_heading = "The certificate")]
     pub(crate) csr: Option<PathBuf>,
-    /// The subject, as /CN=…/O=…, for ir and cr
+    /// The subject, as /CN=…/O=…, for ir and cr; for kur that of --cert when absent
     #[arg(long, value_name = "DN", value_parser = names::distinguished_name,
           help_heading = "The certificate")]
     pub(crate) subject: Option<String>,
     /// Alternative names, separated by commas: DNS names, IP and mail addresses, URIs
     #[arg(long, value_name = "LIST", help_heading = "The certificate")]
     pub(crate) sans: Option<String>,
-    /// The key to be certified; a P-256 key is made there when the file is absent
+    /// The key to be certified; a P-256 key is made there when the file is absent. For kur the
+    /// key of --cert is certified again when this option is absent
     #[arg(long, value_name = "FILE", help_heading = "The certificate")]
     pub(crate) newkey: Option<PathBuf>,
     /// Ask the CA to do without a confirmation
     #[arg(long, help_heading = "The certificate")]
     pub(crate) implicit_confirm: bool,
+
+    /// The certificate profile that is asked for by name
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "The certificate"
+    )]
+    pub(crate) profile: String,
+
+    #[command(flatten)]
+    pub(crate) revocation: RevocationArgs,
+    #[command(flatten)]
+    pub(crate) question: Question,
 
     /// Where the certificate goes; the standard output when absent
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -110,7 +127,7 @@ pub(crate) struct Enroll {
     /// Where the certificate and its chain go, leaf first
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) chainout: Option<PathBuf>,
-    /// Where the CA certificates go that the CA sent along (caPubs)
+    /// Where the CA certificates go that the CA sent along (caPubs), or that a genm brought
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) cacertsout: Option<PathBuf>,
     /// The form of the result
@@ -147,6 +164,69 @@ pub(crate) struct Enroll {
 
     #[command(flatten)]
     pub(crate) times: Times,
+}
+
+/// What is revoked, and why.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RevocationArgs {
+    /// The certificate to revoke; that of --cert when absent
+    #[arg(long, value_name = "FILE", help_heading = "Revocation",
+          conflicts_with_all = ["issuer", "serial"])]
+    pub(crate) oldcert: Option<PathBuf>,
+    /// The issuer of the certificate to revoke, as /CN=…/O=…
+    #[arg(long, value_name = "DN", value_parser = names::distinguished_name,
+          help_heading = "Revocation", requires = "serial")]
+    pub(crate) issuer: Option<String>,
+    /// The serial number of the certificate to revoke: decimal, or hexadecimal after 0x
+    #[arg(long, value_name = "N", value_parser = names::serial_number,
+          help_heading = "Revocation", requires = "issuer")]
+    pub(crate) serial: Option<Serial>,
+    /// The reason by name, such as keyCompromise, or number; removeFromCRL revives a certificate
+    /// that is on hold
+    #[arg(long, value_name = "REASON", default_value = "unspecified",
+          value_parser = names::revocation_reason, help_heading = "Revocation")]
+    pub(crate) revreason: u8,
+}
+
+/// A serial number, big-endian and unsigned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Serial(pub(crate) Vec<u8>);
+
+/// What a genm asks, and where its answer goes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Question {
+    /// caCerts, rootCaCert, certReqTemplate, crlStatusList, or an object identifier
+    #[arg(long, value_name = "TYPE", help_heading = "Information")]
+    pub(crate) infotype: Option<String>,
+    /// The root whose successor is asked for, with rootCaCert
+    #[arg(long, value_name = "FILE", help_heading = "Information")]
+    pub(crate) oldwithold: Option<PathBuf>,
+    /// The CRL whose successor is asked for, with crlStatusList
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Information",
+        conflicts_with = "crlcert"
+    )]
+    pub(crate) oldcrl: Option<PathBuf>,
+    /// The certificate whose CRL is asked for, with crlStatusList
+    #[arg(long, value_name = "FILE", help_heading = "Information")]
+    pub(crate) crlcert: Option<PathBuf>,
+    /// Where a new root goes
+    #[arg(long, value_name = "FILE", help_heading = "Information")]
+    pub(crate) newwithnew: Option<PathBuf>,
+    /// Where the new root's key under the old one goes
+    #[arg(long, value_name = "FILE", help_heading = "Information")]
+    pub(crate) newwithold: Option<PathBuf>,
+    /// Where the old root's key under the new one goes
+    #[arg(long, value_name = "FILE", help_heading = "Information")]
+    pub(crate) oldwithnew: Option<PathBuf>,
+    /// Where a CRL goes
+    #[arg(long, value_name = "FILE", help_heading = "Information")]
+    pub(crate) crlout: Option<PathBuf>,
+    /// Where an answer of another type goes, certReqTemplate among them: the DER of its value
+    #[arg(long, value_name = "FILE", help_heading = "Information")]
+    pub(crate) valueout: Option<PathBuf>,
 }
 
 /// Times in seconds, and the number of polls.
@@ -203,4 +283,10 @@ pub(crate) enum Cmd {
     Cr,
     /// A certificate for a PKCS #10 request
     P10cr,
+    /// A certificate in place of --cert
+    Kur,
+    /// Revoke a certificate, or revive one that is on hold
+    Rr,
+    /// Ask for information
+    Genm,
 }

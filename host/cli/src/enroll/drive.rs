@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use abide_host::wit::transactions::{
-    Enrollment, Failure, Issued, Outcome, Phase, Progress, TransactionError, Waiting,
+    Done, Enrollment, Failure, Issued, Outcome, Phase, Progress, TransactionError, Waiting,
 };
 use abide_host::{CallError, Enroller};
 
@@ -23,7 +23,9 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) enum End {
     /// There is a certificate.
     Issued(Issued),
-    /// The transaction is over without one.
+    /// Revoked, or answered.
+    Done(Done),
+    /// The transaction is over without what was asked for.
     Failed(Failure),
     /// The transaction is open, this command leaves.
     Left {
@@ -60,6 +62,7 @@ pub(crate) async fn recorded(enroller: &Enroller, enrollment: &Enrollment) -> Op
     let progress = enroller.resume(enrollment).await.ok()?;
     let end = match progress.outcome {
         Outcome::Issued(issued) => End::Issued(issued),
+        Outcome::Done(done) => End::Done(done),
         Outcome::Failed(failure) => End::Failed(failure),
         Outcome::Waiting(_) => return None,
     };
@@ -97,6 +100,7 @@ pub(crate) async fn drive(
         phase = Some(progress.phase);
         let waiting = match progress.outcome {
             Outcome::Issued(issued) => break End::Issued(issued),
+            Outcome::Done(done) => break End::Done(done),
             Outcome::Failed(failure) => break End::Failed(failure),
             Outcome::Waiting(waiting) => waiting,
         };
@@ -209,6 +213,10 @@ fn inputs(args: &Enroll) -> String {
         ("--csr", &args.csr),
         ("--cert", &args.cert),
         ("--newkey", &args.newkey),
+        ("--oldcert", &args.revocation.oldcert),
+        ("--oldwithold", &args.question.oldwithold),
+        ("--oldcrl", &args.question.oldcrl),
+        ("--crlcert", &args.question.crlcert),
     ];
     let named: Vec<String> = files
         .iter()

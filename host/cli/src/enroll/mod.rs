@@ -1,9 +1,10 @@
-//! `abide enroll`: one certificate, from a command line to a file.
+//! `abide enroll`: one request, from a command line to a file.
 
 mod args;
 mod drive;
 mod patience;
 mod plan;
+mod question;
 mod report;
 mod voice;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 use abide_host::{Enroller, FileKeys, HttpNetwork, Runtime, Services, SqliteStorage};
 
-pub(crate) use args::Enroll;
+pub(crate) use args::{Enroll, Serial};
 use plan::Reading;
 use voice::Voice;
 

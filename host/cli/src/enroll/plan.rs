@@ -5,13 +5,15 @@ use std::path::Path;
 
 use abide_host::wit::keys::KeyError;
 use abide_host::wit::transactions::{
-    CertificateCredential, Credential, Enrollment, Limits, Operation, SharedSecret, Template, Want,
+    CertificateCredential, Credential, Enrollment, Limits, Operation, Revocation, Revoked,
+    SharedSecret, Template, Want,
 };
 use abide_host::{FileKeys, HttpNetwork, KeyFileError, Keys};
 use aws_lc_rs::digest;
 use zeroize::Zeroizing;
 
 use super::args::{Cmd, Enroll};
+use super::question;
 use crate::exit::Stop;
 use crate::secret::Source;
 use crate::text::hex;
@@ -83,6 +85,9 @@ pub(crate) async fn plan(args: &Enroll, reading: Reading) -> Result<Plan, Stop> 
         Cmd::Ir => Operation::Ir,
         Cmd::Cr => Operation::Cr,
         Cmd::P10cr => Operation::P10cr,
+        Cmd::Kur => Operation::Kur,
+        Cmd::Rr => Operation::Rr,
+        Cmd::Genm => Operation::Genm,
     };
     let order = match &args.order {
         Some(order) => order.clone(),
@@ -94,6 +99,7 @@ pub(crate) async fn plan(args: &Enroll, reading: Reading) -> Result<Plan, Stop> 
         account: args.account.clone(),
         operation,
         want,
+        profile: args.profile.clone(),
         server: args.server.clone(),
         recipient: args.recipient.clone().unwrap_or_default(),
         credential,
@@ -144,7 +150,38 @@ fn check(args: &Enroll) -> Result<(), Stop> {
                 "the subject is missing: give --subject /CN=…, or --subject / with --sans",
             );
         }
+        Cmd::Kur if args.cert.is_none() => {
+            return usage(
+                "kur renews a certificate and is signed by it: give it as --cert, and --key",
+            );
+        }
+        Cmd::Kur | Cmd::Rr | Cmd::Genm if args.csr.is_some() => {
+            return usage("--csr goes with --cmd p10cr");
+        }
+        Cmd::Rr | Cmd::Genm
+            if args.newkey.is_some() || args.subject.is_some() || args.sans.is_some() =>
+        {
+            return usage("--newkey, --subject and --sans go with requests for a certificate");
+        }
+        Cmd::Rr
+            if args.revocation.oldcert.is_none()
+                && args.revocation.serial.is_none()
+                && args.cert.is_none() =>
+        {
+            return usage(
+                "which certificate is to be revoked? Give --oldcert FILE, or --issuer and \
+                 --serial, or --cert and --key to revoke that one",
+            );
+        }
+        Cmd::Genm => question::check(&args.question)?,
         _ => {}
+    }
+    if args.cmd != Cmd::Genm && args.question.infotype.is_some() {
+        return usage("--infotype goes with --cmd genm");
+    }
+    let revocation = &args.revocation;
+    if args.cmd != Cmd::Rr && (revocation.oldcert.is_some() || revocation.serial.is_some()) {
+        return usage("--oldcert, --issuer and --serial go with --cmd rr");
     }
     if args.cert.is_none() {
         if args.reference.is_none() {
@@ -166,6 +203,11 @@ fn check(args: &Enroll) -> Result<(), Stop> {
         ("--chainout", &args.chainout),
         ("--cacertsout", &args.cacertsout),
         ("--newkey", &args.newkey),
+        ("--newwithnew", &args.question.newwithnew),
+        ("--newwithold", &args.question.newwithold),
+        ("--oldwithnew", &args.question.oldwithnew),
+        ("--crlout", &args.question.crlout),
+        ("--valueout", &args.question.valueout),
     ];
     for (option, path) in targets {
         if let Some(path) = path {
@@ -224,6 +266,11 @@ fn want(args: &Enroll, passphrase: &mut Passphrase, keys: &mut FileKeys) -> Resu
     if let Some(csr) = &args.csr {
         return Ok(Want::Csr(pem::request("--csr", csr)?));
     }
+    match args.cmd {
+        Cmd::Rr => return revocation(args),
+        Cmd::Genm => return question::read(&args.question).map(Want::Information),
+        Cmd::Ir | Cmd::Cr | Cmd::P10cr | Cmd::Kur => {}
+    }
     let sans = args
         .sans
         .as_deref()
@@ -233,7 +280,7 @@ fn want(args: &Enroll, passphrase: &mut Passphrase, keys: &mut FileKeys) -> Resu
         .map_err(|error| Stop::usage(format!("--sans: {error}")))?
         .unwrap_or_default();
     let subject = args.subject.clone().unwrap_or_default();
-    if subject.is_empty() && sans.is_empty() {
+    if subject.is_empty() && sans.is_empty() && args.cmd != Cmd::Kur {
         return Err(Stop::usage(
             "an empty --subject needs --sans: a certificate must name something",
         ));
@@ -250,6 +297,26 @@ fn want(args: &Enroll, passphrase: &mut Passphrase, keys: &mut FileKeys) -> Resu
         sans,
         key: key.into(),
     }))
+}
+
+fn revocation(args: &Enroll) -> Result<Want, Stop> {
+    let given = &args.revocation;
+    let certificate = match (&given.issuer, &given.serial, &given.oldcert, &args.cert) {
+        (Some(issuer), Some(serial), _, _) => Revoked::Number((issuer.clone(), serial.0.clone())),
+        (_, _, Some(path), _) => first_certificate("--oldcert", path)?,
+        (_, _, None, Some(path)) => first_certificate("--cert", path)?,
+        _ => return Err(Stop::usage("which certificate is to be revoked?")),
+    };
+    Ok(Want::Revocation(Revocation {
+        certificate,
+        reason: given.revreason,
+    }))
+}
+
+fn first_certificate(option: &str, path: &Path) -> Result<Revoked, Stop> {
+    Ok(Revoked::Certificate(
+        pem::certificates(option, path)?.remove(0),
+    ))
 }
 
 /// Loads the key to be certified, or makes it. It is on the disk before anything
@@ -335,7 +402,22 @@ async fn derived_order(args: &Enroll, want: &Want, keys: &FileKeys) -> Result<St
             parts.push(template.subject.clone().into_bytes());
             parts.push(template.sans.join(",").into_bytes());
             parts.push(public_key(keys, &template.key).await?);
+            // The same key may be renewed again and again: by the certificate that it had.
+            if let (Cmd::Kur, Some(path)) = (args.cmd, &args.cert) {
+                parts.push(pem::certificates("--cert", path)?.remove(0));
+            }
         }
+        Want::Revocation(revocation) => {
+            match &revocation.certificate {
+                Revoked::Certificate(der) => parts.push(der.clone()),
+                Revoked::Number((issuer, serial)) => {
+                    parts.push(issuer.clone().into_bytes());
+                    parts.push(serial.clone());
+                }
+            }
+            parts.push(vec![revocation.reason]);
+        }
+        Want::Information(question) => parts.extend(question::parts(question)),
     }
     Ok(order_name(&parts))
 }

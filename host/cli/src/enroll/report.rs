@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use abide_host::wit::transactions::{Enrollment, Failure, Issued};
+use abide_host::wit::transactions::{Done, Enrollment, Failure, Issued};
 use serde_json::{Map, Value};
 
 use super::args::Enroll;
 use super::drive::{End, Report};
+use super::question;
 use crate::exit::{Exit, Stop};
 use crate::output::{self, Format};
 use crate::{files, pem, text, when, words};
@@ -16,11 +17,15 @@ use crate::{files, pem, text, when, words};
 pub(crate) fn deliver(report: &Report, enrollment: &Enrollment, args: &Enroll) -> Exit {
     let written = match &report.end {
         End::Issued(issued) => write(issued, args),
+        End::Done(Done {
+            answer: Some(answer),
+            ..
+        }) => question::write(answer, args),
         _ => Ok(()),
     };
     let exit = match (&written, &report.end) {
         (Err(stop), _) => stop.exit,
-        (Ok(()), End::Issued(_)) => Exit::Done,
+        (Ok(()), End::Issued(_) | End::Done(_)) => Exit::Done,
         (Ok(()), End::Failed(failure)) => Exit::of(failure),
         (Ok(()), End::Left { exit, .. } | End::Error { exit, .. }) => *exit,
     };
@@ -36,6 +41,13 @@ pub(crate) fn deliver(report: &Report, enrollment: &Enrollment, args: &Enroll) -
         (Format::Text, End::Issued(issued)) if args.certout.is_none() => {
             output::print(&leaf(issued))
         }
+        (
+            Format::Text,
+            End::Done(Done {
+                answer: Some(answer),
+                ..
+            }),
+        ) => output::print(&question::text(answer, args)),
         (Format::Text, _) => Ok(()),
     };
     match printed {
@@ -109,6 +121,20 @@ fn tell(report: &Report, unwritten: Option<&Stop>, args: &Enroll) {
                 ));
             }
         }
+        End::Done(done) => {
+            if !args.quiet {
+                output::say(&format!("done: {transaction}"));
+            }
+            if !done.note.is_empty() {
+                output::say(&format!("note: {}", done.note));
+            }
+            if let Some(stop) = unwritten {
+                output::say(&format!(
+                    "abide: {stop}; the answer is in the store, the same command with --resume \
+                     writes it without asking the CA again"
+                ));
+            }
+        }
         End::Failed(failure) => output::say(&format!("abide: {}", words::failure_line(failure))),
         End::Error { reason, .. } => output::say(&format!("abide: {reason}")),
         End::Left {
@@ -155,6 +181,7 @@ fn json(
             None,
             unwritten.map(Stop::to_string),
         ),
+        End::Done(_) => ("done", None, None, None, unwritten.map(Stop::to_string)),
         End::Failed(failure) => (
             "failed",
             None,
@@ -186,6 +213,14 @@ fn json(
         ),
         None => Value::Null,
     };
+    let done = match &report.end {
+        End::Done(done) => Some(done),
+        _ => None,
+    };
+    let answer = done.and_then(|done| done.answer.as_ref());
+    let note = issued
+        .map(|issued| &issued.note)
+        .or(done.map(|done| &done.note));
     let members = [
         ("status", status.into()),
         ("exitCode", exit.code().into()),
@@ -199,7 +234,7 @@ fn json(
             "confirmation",
             optional(issued.map(|issued| words::confirmation(issued.confirmation))),
         ),
-        ("note", optional(issued.map(|issued| issued.note.clone()))),
+        ("note", optional(note.cloned())),
         ("certificate", optional(issued.map(leaf))),
         (
             "chain",
@@ -212,6 +247,11 @@ fn json(
         ("certificateFile", file(&args.certout)),
         ("chainFile", file(&args.chainout)),
         ("caPubsFile", file(&args.cacertsout)),
+        ("answer", optional(answer.map(question::json))),
+        (
+            "answerFile",
+            optional(answer.and_then(|answer| question::file(answer, args))),
+        ),
         ("reason", optional(reason)),
         (
             "advice",
@@ -335,6 +375,14 @@ mod tests {
         };
         let ends = [
             (End::Issued(issued()), Exit::Done, "issued"),
+            (
+                End::Done(Done {
+                    answer: None,
+                    note: String::new(),
+                }),
+                Exit::Done,
+                "done",
+            ),
             (End::Failed(failure.clone()), Exit::Refused, "failed"),
             (left(None), Exit::Waiting, "waiting"),
             (left(Some(failure)), Exit::Refused, "waiting"),
@@ -379,6 +427,7 @@ mod tests {
             account: String::new(),
             operation: Operation::P10cr,
             want: Want::Csr(Vec::new()),
+            profile: String::new(),
             server: "http://ca/".into(),
             recipient: String::new(),
             credential: Credential::Secret(SharedSecret {
