@@ -25,8 +25,7 @@ pub struct Entry {
     /// The transactionID in hexadecimal; empty when the request had none.
     #[serde(rename = "transactionID")]
     pub transaction_id: String,
-    /// What the transaction began with: `ir`, `cr` or `p10cr`. For a refusal, what was
-    /// refused.
+    /// What the transaction began with, such as `ir`. For a refusal, what was refused.
     pub operation: String,
     /// What happened.
     #[serde(flatten)]
@@ -76,6 +75,25 @@ pub enum Event {
     Rejected {
         /// In the client's words.
         reason: String,
+    },
+    /// A certificate was revoked.
+    Revoked {
+        /// Its serial number in hexadecimal.
+        serial: String,
+        /// CRLReason (RFC 5280, 5.3.1).
+        reason: u8,
+        /// Since when, in seconds since 1970.
+        at: i64,
+    },
+    /// A certificate on hold is valid again.
+    Revived {
+        /// Its serial number in hexadecimal.
+        serial: String,
+    },
+    /// A question was answered.
+    Informed {
+        /// Its infoType in dotted form.
+        about: String,
     },
     /// A request was refused. Nothing changed.
     Refused {

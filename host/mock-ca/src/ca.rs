@@ -1,5 +1,7 @@
 //! The CA: one request in, one answer out.
 
+mod inform;
+mod revoke;
 mod steps;
 
 use std::path::Path;
@@ -14,6 +16,7 @@ use crate::books::{self, Books, Entry, Event, Memory, base64, hex};
 use crate::client::{Client, Gate, check_header};
 use crate::envelope::{Content, Envelope, error_body, seal};
 use crate::refusal::{Refusal, Trouble};
+use crate::register::Register;
 use crate::transactions::Transactions;
 use crate::{Options, files};
 
@@ -24,6 +27,7 @@ pub(crate) struct Ca {
     authority: Authority,
     root_pem: String,
     transactions: Transactions,
+    register: Register,
     books: Books,
 }
 
@@ -61,10 +65,12 @@ impl Ca {
         }
         files::make_dir(&options.dir)?;
         let mut transactions = Transactions::default();
+        let mut register = Register::default();
         // The lock of the books comes first: two CAs must not make two roots.
         let mut lines = 0_usize;
         let books = Books::open(&options.dir, |entry| {
             lines += 1;
+            register.apply(&entry);
             transactions.apply(&entry)
         })?;
         let authority = authority(&options.dir, lines > 0)?;
@@ -74,6 +80,7 @@ impl Ca {
             authority,
             root_pem,
             transactions,
+            register,
             books,
         })
     }
@@ -121,19 +128,41 @@ impl Ca {
     ) -> Result<Answered, Trouble> {
         check_header(request.message)?;
         let client = &*client.insert(self.gate().admit(request.message, request.now)?);
-        match &request.message.body {
-            PkiBody::Ir(_) | PkiBody::Cr(_) | PkiBody::P10cr(_) => self.begin(request, client),
+        let body = &request.message.body;
+        self.check_not_revoked(client, body)?;
+        match body {
+            PkiBody::Ir(_) | PkiBody::Cr(_) | PkiBody::P10cr(_) | PkiBody::Kur(_) => {
+                self.begin(request, client)
+            }
+            PkiBody::Rr(details) => self.revoke(request, client, details),
+            PkiBody::Genm(questions) => self.inform(request, client, questions),
             PkiBody::PollReq(ids) => self.poll(request, client, ids),
             PkiBody::CertConf(statuses) => self.confirm(request, client, statuses),
             other => Err(Refusal::new(
                 FailInfo::BAD_REQUEST,
                 format!(
-                    "this CA answers ir, cr, p10cr, certConf and pollReq, not '{}'",
+                    "this CA answers ir, cr, p10cr, kur, rr, genm, certConf and pollReq, not '{}'",
                     other.body_type().name()
                 ),
             )
             .into()),
         }
+    }
+
+    /// A certificate that is revoked authorizes nothing but its own revival.
+    fn check_not_revoked(&self, client: &Client, body: &PkiBody<'_>) -> Result<(), Refusal> {
+        let Client::Certificate { issuer, serial, .. } = client else {
+            return Ok(());
+        };
+        let ours = issuer == self.authority.root.subject.der();
+        let revoked = ours && self.register.revoked(&hex(serial)).is_some();
+        if revoked && !matches!(body, PkiBody::Rr(_) | PkiBody::PollReq(_)) {
+            return Err(Refusal::new(
+                FailInfo::CERT_REVOKED.union(FailInfo::BAD_MESSAGE_CHECK),
+                "the certificate that signed the request is revoked",
+            ));
+        }
+        Ok(())
     }
 
     /// Seals an answer, writes it down and remembers it, in this order.
@@ -166,6 +195,7 @@ impl Ca {
             }),
         };
         self.books.add(&entry)?;
+        self.register.apply(&entry);
         self.transactions.apply(&entry)?;
         Ok(request.answered(octets, verdict))
     }

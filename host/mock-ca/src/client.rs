@@ -18,8 +18,15 @@ use crate::refusal::Refusal;
 pub(crate) enum Client {
     /// Somebody who knows the shared secret, and the MAC they used.
     Secret { owf: Hash, mac: Hash },
-    /// The holder of the certificate with this SHA-256.
-    Certificate(Vec<u8>),
+    /// The holder of a certificate.
+    Certificate {
+        /// SHA-256 of the certificate.
+        sha256: Vec<u8>,
+        /// DER Name.
+        issuer: Vec<u8>,
+        /// In two's complement.
+        serial: Vec<u8>,
+    },
 }
 
 /// The client's name in the books: all of one transaction must come from the same.
@@ -27,7 +34,7 @@ impl fmt::Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Secret { .. } => f.write_str("secret"),
-            Self::Certificate(sha256) => write!(f, "certificate {}", hex(sha256)),
+            Self::Certificate { sha256, .. } => write!(f, "certificate {}", hex(sha256)),
         }
     }
 }
@@ -98,10 +105,17 @@ impl Gate<'_> {
         let anchors = Anchors::new(&trusted, now);
         let signer =
             verify_signature(message, anchors, &SoftwareVerifier).map_err(not_authentic)?;
-        let certificate = signer.path.first().map(|certificate| certificate.raw);
-        Ok(Client::Certificate(
-            Hash::Sha256.digest(certificate.unwrap_or_default()),
-        ))
+        let Some(certificate) = signer.path.first() else {
+            return Err(Refusal::new(
+                FailInfo::SIGNER_NOT_TRUSTED,
+                "the signer of the request has no certificate",
+            ));
+        };
+        Ok(Client::Certificate {
+            sha256: Hash::Sha256.digest(certificate.raw),
+            issuer: certificate.issuer.der().to_vec(),
+            serial: certificate.serial.to_vec(),
+        })
     }
 }
 

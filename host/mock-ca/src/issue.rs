@@ -8,11 +8,12 @@ use p256::ecdsa::{DerSignature, SigningKey};
 use p256::pkcs8::EncodePublicKey;
 use x509_cert::TbsCertificate;
 use x509_cert::builder::profile::BuilderProfile;
-use x509_cert::builder::{self, Builder, CertificateBuilder};
-use x509_cert::der::asn1::ObjectIdentifier;
+use x509_cert::builder::{self, Builder, CertificateBuilder, CrlBuilder};
+use x509_cert::crl::RevokedCert;
+use x509_cert::der::asn1::{ObjectIdentifier, OctetString, Uint};
 use x509_cert::der::{Decode, Encode};
 use x509_cert::ext::pkix::{
-    AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, KeyUsage, KeyUsages,
+    AuthorityKeyIdentifier, BasicConstraints, CrlNumber, ExtendedKeyUsage, KeyUsage, KeyUsages,
     SubjectAltName, SubjectKeyIdentifier,
 };
 use x509_cert::ext::{Extension, ToExtension};
@@ -20,11 +21,17 @@ use x509_cert::serial_number::SerialNumber;
 use x509_cert::spki::{SubjectPublicKeyInfoOwned, SubjectPublicKeyInfoRef};
 use x509_cert::time::Validity;
 
+use crate::authority::Identity;
+use crate::books::from_hex;
+use crate::register::Register;
 use crate::{limits, random};
 
 /// id-kp-serverAuth and id-kp-clientAuth (RFC 5280, 4.2.1.12).
 const SERVER_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1");
 const CLIENT_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2");
+
+/// id-ce-cRLReasons (RFC 5280, 5.3.1).
+const CRL_REASON: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.21");
 
 /// What a certificate is for, which decides its extensions.
 #[derive(Clone, Debug)]
@@ -79,6 +86,41 @@ impl Plan<'_> {
         };
         make().context("the certificate cannot be made")
     }
+}
+
+/// The present CRL as DER, signed by the root.
+pub(crate) fn crl(root: &Identity, register: &Register, now: Time) -> anyhow::Result<Vec<u8>> {
+    let time = |unix: i64| -> anyhow::Result<x509_cert::time::Time> {
+        let since = Duration::from_secs(u64::try_from(unix).context("a time before 1970")?);
+        (SystemTime::UNIX_EPOCH + since)
+            .try_into()
+            .map_err(|error| anyhow!("a time that cannot be written: {error}"))
+    };
+    let mut revoked = Vec::new();
+    for (serial, entry) in register.all() {
+        let reason = Extension {
+            extn_id: CRL_REASON,
+            critical: false,
+            extn_value: OctetString::new([0x0a, 0x01, entry.reason])?,
+        };
+        revoked.push(RevokedCert {
+            serial_number: SerialNumber::new(&from_hex(serial)?)?,
+            revocation_date: time(entry.at)?,
+            crl_entry_extensions: Some(vec![reason]),
+        });
+    }
+    let issuer = x509_cert::Certificate::from_der(&root.certificate)?;
+    let number = Uint::new(&(register.changes() + 1).to_be_bytes())?;
+    let mut builder =
+        CrlBuilder::new_with_this_update(&issuer, CrlNumber(number), time(now.unix())?)?
+            .with_next_update(Some(time(now.unix() + limits::CRL_VALIDITY)?));
+    if !revoked.is_empty() {
+        builder = builder.with_certificates(revoked.into_iter());
+    }
+    let crl = builder
+        .build::<_, DerSignature>(root.key())
+        .map_err(|error| anyhow!("the CRL cannot be made: {error}"))?;
+    Ok(crl.to_der()?)
 }
 
 /// DER SubjectPublicKeyInfo of a key.

@@ -7,8 +7,8 @@
 //! folder of the CA holds its private keys in clear, so nobody else should trust its
 //! root either.
 //!
-//! * It answers ir, cr, p10cr, certConf and pollReq. Everything else gets the protected
-//!   error `badRequest`.
+//! * It answers ir, cr, p10cr, kur, rr, genm, certConf and pollReq. Everything else gets the
+//!   protected error `badRequest`. kur and rr are signed by the certificate that they are about.
 //! * A request that is not authentic gets a *signed* error, whatever protected the
 //!   request: who sends a wrong secret could not check a MAC with the right one, and
 //!   would have material to guess the secret from.
@@ -29,6 +29,7 @@ mod issue;
 mod limits;
 mod random;
 mod refusal;
+mod register;
 mod transactions;
 mod wanted;
 

@@ -37,5 +37,8 @@ pub(crate) const CA_VALIDITY: Duration = Duration::from_secs(3650 * DAY);
 /// Validity of an issued certificate: short enough for renewal to be worth trying.
 pub(crate) const VALIDITY: Duration = Duration::from_secs(90 * DAY);
 
+/// Seconds until the next CRL: as long as a certificate may be used without looking again.
+pub(crate) const CRL_VALIDITY: i64 = 7 * 24 * 60 * 60;
+
 /// Octets of the transactionID that a line of the log shows: enough to tell apart.
 pub(crate) const LOGGED_ID: usize = 4;

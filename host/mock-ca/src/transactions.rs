@@ -37,7 +37,8 @@ pub(crate) enum State {
     },
     /// The certificate is out, the confirmation is not in.
     Confirming { certificate: Vec<u8> },
-    /// Confirmed, rejected or confirmed implicitly.
+    /// Confirmed, rejected or confirmed implicitly; or there was nothing to confirm, and no
+    /// certificate.
     Finished { certificate: Vec<u8> },
 }
 
@@ -156,6 +157,12 @@ impl Transactions {
             ) => State::Finished {
                 certificate: certificate.clone(),
             },
+            (
+                Event::Revoked { .. } | Event::Revived { .. } | Event::Informed { .. },
+                None | Some(State::Polling { .. }),
+            ) => State::Finished {
+                certificate: Vec::new(),
+            },
             // It was dropped to make room, by a CA that still knew it.
             (Event::Polled { .. } | Event::Confirmed | Event::Rejected { .. }, None) => {
                 return Ok(());
@@ -209,11 +216,12 @@ fn sender_nonce(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
     Ok(message.header.sender_nonce.unwrap_or_default().to_vec())
 }
 
-/// The certificate that an ip or cp delivers.
+/// The certificate that an ip, cp or kup delivers.
 fn certificate(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
     let message = PkiMessage::from_der(answer).context("a remembered answer")?;
-    let (PkiBody::Ip(content) | PkiBody::Cp(content)) = &message.body else {
-        bail!("a remembered answer is neither ip nor cp");
+    let (PkiBody::Ip(content) | PkiBody::Cp(content) | PkiBody::Kup(content)) = &message.body
+    else {
+        bail!("a remembered answer is none of ip, cp and kup");
     };
     let pair = content
         .responses

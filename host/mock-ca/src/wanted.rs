@@ -26,19 +26,21 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Reads an ir, cr or p10cr and checks its proof of possession.
+    /// Reads an ir, cr, kur or p10cr and checks its proof of possession.
     pub(crate) fn read(body: &PkiBody<'_>) -> Result<Self, Refusal> {
         match body {
-            PkiBody::Ir(requests) | PkiBody::Cr(requests) => match requests.as_slice() {
-                [request] => Self::from_crmf(request),
-                _ => Err(Refusal::new(
-                    FailInfo::BAD_REQUEST,
-                    format!(
-                        "the message asks for {} certificates; ask for one (RFC 9483, 4.1.1)",
-                        requests.len()
-                    ),
-                )),
-            },
+            PkiBody::Ir(requests) | PkiBody::Cr(requests) | PkiBody::Kur(requests) => {
+                match requests.as_slice() {
+                    [request] => Self::from_crmf(request),
+                    _ => Err(Refusal::new(
+                        FailInfo::BAD_REQUEST,
+                        format!(
+                            "the message asks for {} certificates; ask for one (RFC 9483, 4.1.1)",
+                            requests.len()
+                        ),
+                    )),
+                }
+            }
             PkiBody::P10cr(request) => Self::from_pkcs10(request),
             other => Err(Refusal::new(
                 FailInfo::BAD_REQUEST,

@@ -2,8 +2,9 @@
 
 use abide_cmp::protection::{self, Hash};
 use abide_cmp::{
-    CertOrEncCert, CertRepMessage, CertResponse, CertStatus, Certificate, CertifiedKeyPair,
-    FailInfo, Name, PVNO_3, PkiBody, PkiFreeText, PkiMessage, PkiStatus, PkiStatusInfo, PollRep,
+    CertId, CertOrEncCert, CertRepMessage, CertResponse, CertStatus, Certificate, CertifiedKeyPair,
+    ErrorMsgContent, FailInfo, Name, PVNO_3, PkiBody, PkiFreeText, PkiMessage, PkiStatus,
+    PkiStatusInfo, PollRep, oid,
 };
 use anyhow::Context;
 
@@ -18,34 +19,63 @@ use crate::wanted::Wanted;
 use crate::{Repeat, limits};
 
 impl Ca {
-    /// ir, cr and p10cr.
+    /// The answer to a first request under a transactionID that is known, if it is.
+    pub(super) fn repeated(&mut self, request: &Request<'_>) -> Result<Option<Answered>, Refusal> {
+        let replay = self.options.repeat == Repeat::Replay;
+        let Some(transaction) = self.transactions.get(&request.id) else {
+            return Ok(None);
+        };
+        let again = if replay {
+            transaction.answer_again(&request.sha256)
+        } else {
+            None
+        };
+        match again {
+            Some(octets) => Ok(Some(request.replayed(octets))),
+            None => Err(Refusal::new(
+                FailInfo::TRANSACTION_ID_IN_USE,
+                "this transactionID is in use; begin a new transaction under a new one",
+            )),
+        }
+    }
+
+    /// Tells who asked for something else than a certificate to wait: by an error, which has a
+    /// place for it in every operation (RFC 9483, 4.4).
+    pub(super) fn put_off(
+        &mut self,
+        request: &Request<'_>,
+        thread: &Thread<'_>,
+    ) -> anyhow::Result<Answered> {
+        let content = PkiBody::Error(ErrorMsgContent {
+            status: PkiStatusInfo::new(PkiStatus::Waiting),
+            error_code: None,
+            error_details: None,
+        })
+        .into();
+        let event = Event::Waiting {
+            remaining: self.options.poll_count - 1,
+            message: base64(request.octets),
+        };
+        self.commit(request, thread, &content, event, "waiting")
+    }
+
+    /// ir, cr, p10cr and kur.
     pub(super) fn begin(
         &mut self,
         request: &Request<'_>,
         client: &Client,
     ) -> Result<Answered, Trouble> {
-        let replay = self.options.repeat == Repeat::Replay;
-        if let Some(transaction) = self.transactions.get(&request.id) {
-            let again = if replay {
-                transaction.answer_again(&request.sha256)
-            } else {
-                None
-            };
-            return match again {
-                Some(octets) => Ok(request.replayed(octets)),
-                None => Err(Refusal::new(
-                    FailInfo::TRANSACTION_ID_IN_USE,
-                    "this transactionID is in use; begin a new transaction under a new one",
-                )
-                .into()),
-            };
+        if let Some(answered) = self.repeated(request)? {
+            return Ok(answered);
         }
         let operation = request.kind().to_string();
         let cert_req_id = match &request.message.body {
             PkiBody::P10cr(_) => self.options.p10cr_cert_req_id,
             _ => 0,
         };
-        let wanted = match Wanted::read(&request.message.body) {
+        let read = check_update(&request.message.body, client)
+            .and_then(|()| Wanted::read(&request.message.body));
+        let wanted = match read {
             Ok(wanted) => wanted,
             // What is wrong with the wish belongs into the answer to it (RFC 9483, 4.1.1).
             Err(refusal) => {
@@ -112,6 +142,11 @@ impl Ca {
         if remaining == 0 && request.now.unix() >= poll_at {
             let original = message.clone();
             let original = PkiMessage::from_der(&original).context("a remembered request")?;
+            match &original.body {
+                PkiBody::Rr(details) => return self.revoke_now(request, &thread, details),
+                PkiBody::Genm(questions) => return self.inform_now(request, &thread, questions),
+                _ => {}
+            }
             let wanted = Wanted::read(&original.body)?;
             let implicit = original.header.implicit_confirm();
             return Ok(self.issue(request, &thread, &wanted, implicit)?);
@@ -156,6 +191,13 @@ impl Ca {
                 .into());
             }
             State::Confirming { certificate } => (certificate, false),
+            State::Finished { certificate } if certificate.is_empty() => {
+                return Err(Refusal::new(
+                    FailInfo::BAD_REQUEST,
+                    "there is nothing to confirm: no certificate was issued",
+                )
+                .into());
+            }
             State::Finished { certificate } => (certificate, true),
         };
         if !finished {
@@ -267,7 +309,39 @@ impl Transaction {
     }
 }
 
-/// An ip or cp.
+/// Whether a kur is signed by the certificate that it updates (RFC 9483, 4.1.3).
+fn check_update(body: &PkiBody<'_>, client: &Client) -> Result<(), Refusal> {
+    let PkiBody::Kur(requests) = body else {
+        return Ok(());
+    };
+    let Client::Certificate { issuer, serial, .. } = client else {
+        return Err(Refusal::new(
+            FailInfo::WRONG_INTEGRITY,
+            "a kur is signed by the certificate that it updates (RFC 9483, 4.1.3)",
+        ));
+    };
+    let old = requests
+        .iter()
+        .flat_map(|request| &request.request.controls)
+        .find(|control| control.oid == oid::REG_CTRL_OLD_CERT_ID)
+        .and_then(|control| CertId::from_der(control.value).ok());
+    let fits = old.is_some_and(|old| {
+        let named = old
+            .issuer
+            .directory()
+            .is_some_and(|name| name.der() == issuer);
+        named && old.serial_number == serial
+    });
+    match fits {
+        true => Ok(()),
+        false => Err(Refusal::new(
+            FailInfo::BAD_CERT_ID,
+            "oldCertID does not name the certificate that signed the request (RFC 9483, 4.1.3)",
+        )),
+    }
+}
+
+/// An ip, cp or kup.
 fn response<'a>(
     operation: &str,
     cert_req_id: i64,
@@ -292,6 +366,7 @@ fn response<'a>(
     };
     match operation {
         "ir" => PkiBody::Ip(content),
+        "kur" => PkiBody::Kup(content),
         _ => PkiBody::Cp(content),
     }
 }
