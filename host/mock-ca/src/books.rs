@@ -212,6 +212,20 @@ pub(crate) fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
+pub(crate) fn from_hex(text: &str) -> anyhow::Result<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text
+        .chars()
+        .map(|digit| Some(digit.to_digit(16)? as u8))
+        .collect();
+    match digits {
+        Some(digits) if digits.len().is_multiple_of(2) => Ok(digits
+            .chunks_exact(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect()),
+        _ => bail!("damaged hexadecimal: {text:?}"),
+    }
+}
+
 pub(crate) fn base64(octets: &[u8]) -> String {
     Base64::encode_string(octets)
 }
