@@ -74,6 +74,7 @@ impl<'a> World<'a> {
             out_trusted: Vec::new(),
             untrusted: Vec::new(),
             implicit_confirm: false,
+            profile: String::new(),
             allow_sha1: false,
             limits: Limits {
                 maximum_duration_ms: 3_600_000,

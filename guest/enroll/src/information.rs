@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use abide_cmp::der::{Reader, Writer, tag};
-use abide_cmp::protection::{Hash, SignatureAlgorithm, SignatureVerifier, Verdict};
+use abide_cmp::protection::{Hash, Policy, SignatureAlgorithm, SignatureVerifier, Verdict};
 use abide_cmp::{Certificate, InfoTypeAndValue, InfoValue, Name, PkiBody, Time, oid, path};
 
 use crate::driver::Error;
@@ -100,6 +100,7 @@ impl InformationRequest {
         &self,
         content: &[InfoTypeAndValue<'_>],
         now: Time,
+        policy: Policy,
         verifier: &dyn SignatureVerifier,
     ) -> Result<(Vec<u8>, String), String> {
         let [answer] = content else {
@@ -117,7 +118,7 @@ impl InformationRequest {
         let note = match (&value, &self.old_root) {
             (InfoValue::Absent, _) => "the PKI has nothing to say to this",
             (InfoValue::RootCaKeyUpdate(update), Some(old)) => {
-                successor(update, old, now, verifier)?;
+                successor(update, old, now, policy, verifier)?;
                 "the new root is vouched for by the old one"
             }
             _ => "",
@@ -179,6 +180,7 @@ fn successor(
     update: &abide_cmp::RootCaKeyUpdateContent<'_>,
     old: &[u8],
     now: Time,
+    policy: Policy,
     verifier: &dyn SignatureVerifier,
 ) -> Result<(), String> {
     let read = |what: &str, der| {
@@ -194,12 +196,19 @@ fn successor(
         return Err("newWithOld is for another key than newWithNew (RFC 9483, 4.3.2)".into());
     }
     let trace = |what: &str, leaf: &Certificate<'_>, anchor: &Certificate<'_>| {
-        path::build(leaf, &[], core::slice::from_ref(anchor), now, verifier)
-            .map(|_| ())
-            .map_err(|why| format!("{what} of the root's update: {why}"))
+        path::build(
+            leaf,
+            &[],
+            core::slice::from_ref(anchor),
+            now,
+            policy,
+            verifier,
+        )
+        .map(|_| ())
+        .map_err(|why| format!("{what} of the root's update: {why}"))
     };
     trace("newWithOld", &with_old, &old)?;
-    let own = SignatureAlgorithm::from_identifier(&new.signature_algorithm)
+    let own = SignatureAlgorithm::from_identifier(&new.signature_algorithm, policy)
         .map(|algorithm| verifier.verify(algorithm, &new.public_key, new.tbs, new.signature));
     if own != Ok(Verdict::Valid) {
         return Err("newWithNew of the root's update is not signed by its own key".into());

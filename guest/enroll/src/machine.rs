@@ -77,7 +77,7 @@ pub(crate) fn handle_message(
         (PkiBody::Genp(content), Operation::Genm) => match &plan.request {
             Request::Information(request) => {
                 let now = Time::from_unix((now_ms / 1000) as i64);
-                match request.judge(content, now, &HostVerifier(host)) {
+                match request.judge(content, now, plan.policy(), &HostVerifier(host)) {
                     Ok((information, note)) => {
                         return Ok(done(record, "answered", note, Some(information), now_ms));
                     }

@@ -475,7 +475,7 @@ impl Checker {
                     );
                 }
             }
-            Outcome::Issued(_) => {}
+            Outcome::Issued(_) | Outcome::Done(_) => {}
         }
         Ok(())
     }
@@ -536,6 +536,8 @@ impl Checker {
                     .failure
                     .as_ref()
                     .is_some_and(|failure| failure.orphan),
+                // No certificate was asked for.
+                Phase::Done => false,
             };
             if !accounted {
                 return breach(

@@ -63,6 +63,7 @@ pub(crate) fn enrollment(setting: &Setting, fixed: &Fixed, order: usize) -> Enro
         trusted: vec![fixed.root.clone()],
         out_trusted: Vec::new(),
         untrusted: Vec::new(),
+        profile: String::new(),
         allow_sha1: false,
         implicit_confirm: matches!(
             scenario.confirming,

@@ -658,7 +658,7 @@ impl World {
                 Outcome::Waiting(waiting) => {
                     order.due_ms = waiting.until_ms.saturating_add_signed(-offset_ms);
                 }
-                Outcome::Failed(_) => {}
+                Outcome::Failed(_) | Outcome::Done(_) => {}
             },
             Err(Error::NotFound) => {
                 // Another wish for the same order may have failed since.
