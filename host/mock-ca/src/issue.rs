@@ -96,7 +96,7 @@ pub(crate) fn crl(root: &Identity, register: &Register, now: Time) -> anyhow::Re
             .try_into()
             .map_err(|error| anyhow!("a time that cannot be written: {error}"))
     };
-    let mut revoked = Vec::new();
+    let mut revoked: Vec<RevokedCert> = Vec::new();
     for (serial, entry) in register.all() {
         let reason = Extension {
             extn_id: CRL_REASON,
