@@ -216,11 +216,13 @@ fn addressed(record: &TransactionRecord, message: &PkiMessage<'_>) -> Result<(),
     if header.transaction_id != Some(&record.transaction_id[..]) {
         return fault("the answer is for another transactionID", "RFC 9483, 3.5");
     }
-    let expected = [&record.last_nonce[..], &record.request_nonce[..]];
-    let delayed = record.cert_req_id.is_some();
-    let answered = header
-        .recip_nonce
-        .is_some_and(|nonce| nonce == expected[0] || (delayed && nonce == expected[1]));
+    // What was delayed may echo the request that it answers in the end (RFC 9483, 4.4). The
+    // first word that it is delayed did so too: once more, that is an old answer, and to
+    // believe it would drop what the CA has said to the poll.
+    let delayed = record.cert_req_id.is_some() && !says_waiting(&message.body);
+    let answered = header.recip_nonce.is_some_and(|nonce| {
+        nonce == &record.last_nonce[..] || (delayed && nonce == &record.request_nonce[..])
+    });
     if !answered {
         return fault(
             "the answer's recipNonce is not that of our request",
@@ -237,6 +239,17 @@ fn addressed(record: &TransactionRecord, message: &PkiMessage<'_>) -> Result<(),
         );
     }
     Ok(())
+}
+
+fn says_waiting(body: &PkiBody<'_>) -> bool {
+    match body {
+        PkiBody::Error(content) => content.status.status == PkiStatus::Waiting,
+        PkiBody::Ip(answer) | PkiBody::Cp(answer) => {
+            let mut responses = answer.responses.iter();
+            responses.any(|response| response.status.status == PkiStatus::Waiting)
+        }
+        _ => false,
+    }
 }
 
 fn authenticated(

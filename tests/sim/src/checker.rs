@@ -166,7 +166,7 @@ pub(crate) struct Checker {
     transactions: BTreeMap<Vec<u8>, Watched>,
     /// By order: the transaction it names and the number of begin calls.
     orders: Vec<(Option<Vec<u8>>, u32)>,
-    /// The transaction that the order named when a worker was last told to begin.
+    /// The ended transaction that the order named when a worker was last told to begin.
     saw: BTreeMap<usize, Option<Vec<u8>>>,
     secrets: Vec<Vec<u8>>,
     /// Clocks have been touched: times cannot be compared.
@@ -197,7 +197,9 @@ impl Checker {
 
     pub(crate) fn on_call(&mut self, order: usize, verb: Verb, worker: usize) {
         if verb == Verb::Begin {
-            self.saw.insert(worker, self.orders[order].0.clone());
+            let ended = self.latest(order).filter(|record| !record.phase.is_open());
+            let seen = ended.map(|record| record.transaction_id.to_vec());
+            self.saw.insert(worker, seen);
             self.orders[order].1 += 1;
         }
     }

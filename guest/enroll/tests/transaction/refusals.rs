@@ -175,3 +175,24 @@ fn an_unreadable_certificate_does_not_make_the_pauses_short_again() {
     }
     issued(world.step());
 }
+
+/// The first word that there is a delay comes once more, in place of the certificate.
+#[test]
+fn an_old_waiting_is_no_answer_to_a_poll() {
+    for operation in [Operation::P10cr, Operation::Ir] {
+        let world = World::new(operation);
+        world.ca.patience.set(1);
+        waits(world.begin().expect("a beginning"));
+        let request = world.last_sent();
+        world.next_says(move |ca, poll| {
+            ca.answer(poll);
+            ca.answer(&request)
+        });
+        let failure = waits(world.step()).failure.expect("an answer not believed");
+        assert_eq!(failure.class, FailureClass::Security);
+        let sent = world.sent().len();
+        let issued = issued(world.step());
+        assert_eq!(world.sent()[sent - 1], world.sent()[sent], "the same poll");
+        assert_eq!(issued.chain, *world.ca.issued.borrow());
+    }
+}
