@@ -244,7 +244,7 @@ fn addressed(record: &TransactionRecord, message: &PkiMessage<'_>) -> Result<(),
 fn says_waiting(body: &PkiBody<'_>) -> bool {
     match body {
         PkiBody::Error(content) => content.status.status == PkiStatus::Waiting,
-        PkiBody::Ip(answer) | PkiBody::Cp(answer) => {
+        PkiBody::Ip(answer) | PkiBody::Cp(answer) | PkiBody::Kup(answer) => {
             let mut responses = answer.responses.iter();
             responses.any(|response| response.status.status == PkiStatus::Waiting)
         }

@@ -106,7 +106,7 @@ mod tests {
     fn contradictions_are_bad_usage() {
         for line in [
             "abide enroll --cmd ir",
-            "abide enroll --cmd kur --server x",
+            "abide enroll --cmd ccr --server x",
             "abide enroll --cmd ir --server ftp://x",
             "abide enroll --cmd ir --server x --cert a",
             "abide enroll --cmd ir --server x --min-poll 0",
