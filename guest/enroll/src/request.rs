@@ -25,7 +25,8 @@ pub(crate) fn enroll(
     record: &mut TransactionRecord,
     now_ms: u64,
 ) -> Result<(), Error> {
-    let parameters;
+    // What the body borrows from.
+    let (parameters, old);
     let body = match &plan.request {
         Request::Csr(csr) => PkiBody::P10cr(csr.clone()),
         Request::Template {
@@ -33,7 +34,7 @@ pub(crate) fn enroll(
         } => {
             let template = plan.template().unwrap_or_default();
             // The certificate that is updated, which also signs (RFC 9483, 4.1.3).
-            let old = match (plan.enrollment.operation, &plan.own) {
+            old = match (plan.enrollment.operation, &plan.own) {
                 (Operation::Kur, Some(own)) => Some(Writer::encode(|w| {
                     let issuer = GeneralName::Directory(own.issuer.clone());
                     let serial_number = own.serial;
@@ -70,15 +71,11 @@ pub(crate) fn enroll(
                 },
                 signature: signature.into(),
             });
-            let body = match plan.enrollment.operation {
+            match plan.enrollment.operation {
                 Operation::Cr => PkiBody::Cr(alloc::vec![message]),
                 Operation::Kur => PkiBody::Kur(alloc::vec![message]),
                 _ => PkiBody::Ir(alloc::vec![message]),
-            };
-            // Its controls borrow from here.
-            write(plan, host, record, now_ms, &body)?;
-            record.request_nonce = record.last_nonce.clone();
-            return Ok(());
+            }
         }
         Request::Revocation(request) => request.body(),
         Request::Information(request) => request.body(),

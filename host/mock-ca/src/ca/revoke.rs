@@ -88,12 +88,7 @@ impl Ca {
             return Err(bad("ask for one revocation at a time (RFC 9483, 4.2)"));
         };
         let template = &details.cert_details;
-        let serial = template
-            .others
-            .iter()
-            .find(|(number, _)| *number == 1)
-            .and_then(|(_, raw)| Some(Reader::new(raw).any().ok()?.value.to_vec()));
-        let (Some(issuer), Some(serial)) = (&template.issuer, serial) else {
+        let (Some(issuer), Some(serial)) = (&template.issuer, template.serial_number()) else {
             return Err(bad(
                 "certDetails names no issuer or no serialNumber (RFC 9483, 4.2)",
             ));
@@ -119,7 +114,10 @@ impl Ca {
                 })
                 .ok_or_else(|| bad("the reasonCode cannot be read"))?,
         };
-        Ok(Wish { serial, reason })
+        Ok(Wish {
+            serial: serial.to_vec(),
+            reason,
+        })
     }
 
     fn judge_wish(&self, client: &Client, wish: &Wish) -> Result<(), Refusal> {

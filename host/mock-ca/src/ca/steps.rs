@@ -46,12 +46,8 @@ impl Ca {
         request: &Request<'_>,
         thread: &Thread<'_>,
     ) -> anyhow::Result<Answered> {
-        let content = PkiBody::Error(ErrorMsgContent {
-            status: PkiStatusInfo::new(PkiStatus::Waiting),
-            error_code: None,
-            error_details: None,
-        })
-        .into();
+        let content =
+            PkiBody::Error(ErrorMsgContent::new(PkiStatusInfo::new(PkiStatus::Waiting))).into();
         let event = Event::Waiting {
             remaining: self.options.poll_count - 1,
             message: base64(request.octets),
