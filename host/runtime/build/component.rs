@@ -17,9 +17,6 @@ const MODULE: &str = "abide_component.wasm";
 /// Nothing of the platform, so nothing but the world's imports can be in the file.
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// The workspace's profile for it.
-const PROFILE: &str = "guest";
-
 /// The worlds; each is a feature of the package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum World {
@@ -63,6 +60,14 @@ impl Speed {
         match self {
             Speed::Portable => "portable",
             Speed::Native => "native",
+        }
+    }
+
+    /// The workspace's profile: one for size, one for speed.
+    fn profile(self) -> &'static str {
+        match self {
+            Speed::Portable => "guest",
+            Speed::Native => "guest-native",
         }
     }
 
@@ -126,7 +131,7 @@ pub(crate) fn module(
             "--no-default-features",
         ])
         .args(["--features", world.name()])
-        .args(["--profile", PROFILE, "--target", TARGET])
+        .args(["--profile", speed.profile(), "--target", TARGET])
         .arg("--target-dir")
         .arg(&directory)
         .env("RUSTFLAGS", speed.rustflags());
@@ -140,7 +145,7 @@ pub(crate) fn module(
             BuildError::TargetMissing
         });
     }
-    let module = directory.join(TARGET).join(PROFILE).join(MODULE);
+    let module = directory.join(TARGET).join(speed.profile()).join(MODULE);
     fs::read(&module).map_err(|error| BuildError::Io(module, error))
 }
 

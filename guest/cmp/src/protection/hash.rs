@@ -3,6 +3,7 @@ use alloc::vec::Vec;
 use sha2::Digest;
 
 use super::Unsupported;
+use crate::limits;
 use crate::oid::{self, Oid};
 use crate::x509::AlgorithmIdentifier;
 
@@ -72,6 +73,14 @@ impl Hash {
             return Err(Unsupported::Parameters("an HMAC with parameters"));
         }
         Ok(hash)
+    }
+
+    /// What one application costs, in those of SHA-256.
+    pub(super) fn cost(self) -> u32 {
+        match self {
+            Self::Sha1 | Self::Sha224 | Self::Sha256 => 1,
+            Self::Sha384 | Self::Sha512 => limits::WIDE_HASH_COST,
+        }
     }
 
     /// Its object identifier.

@@ -238,15 +238,16 @@ fn password_based(der: &[u8], policy: Policy) -> Result<MacAlgorithm<'_>, Unsupp
     let mac = AlgorithmIdentifier::read(&mut fields).map_err(malformed)?;
     fields.finish().map_err(malformed)?;
     let salt = bounded_salt(salt)?;
+    let hash = Hash::from_identifier(&owf)?;
+    policy.admit(hash, owf.oid)?;
+    let most = limits::ITERATIONS / hash.cost();
     let iterations = match u32::try_from(iterations) {
         _ if iterations < limits::MIN_ITERATIONS.into() => Err(Unsupported::Parameters(
             "fewer than the 100 iterations that RFC 9810, 5.1.3.1 demands",
         )),
-        Ok(count) if count <= limits::ITERATIONS => Ok(count),
-        _ => Err(too_many_iterations(iterations, limits::ITERATIONS)),
+        Ok(count) if count <= most => Ok(count),
+        _ => Err(too_many_iterations(iterations, most)),
     }?;
-    let hash = Hash::from_identifier(&owf)?;
-    policy.admit(hash, owf.oid)?;
     Ok(MacAlgorithm::PasswordBased {
         salt,
         owf: hash,
@@ -298,7 +299,7 @@ fn pbmac1(der: &[u8], policy: Policy) -> Result<MacAlgorithm<'_>, Unsupported> {
         None => mac_hash.output_length(),
     };
     let blocks = key_length.div_ceil(prf_hash.output_length()) as u32;
-    let most = limits::PBKDF2_APPLICATIONS / blocks;
+    let most = limits::PBKDF2_APPLICATIONS / prf_hash.cost() / blocks;
     let iterations = match u32::try_from(iterations) {
         _ if iterations < limits::MIN_ITERATIONS.into() => Err(Unsupported::Parameters(
             "PBKDF2 with fewer than 100 iterations",

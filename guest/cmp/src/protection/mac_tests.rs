@@ -155,6 +155,12 @@ fn a_bomb_is_refused_before_anything_is_derived() {
         let read = read(oid::PASSWORD_BASED_MAC, &parameters, policy);
         assert!(read.is_err(), "{iterations}");
     }
+    // SHA-512 takes twice as long.
+    for (iterations, accepted) in [(50_000, true), (50_001, false)] {
+        let parameters = pbm(iterations, &[1; 16], oid::SHA512, oid::HMAC_SHA512);
+        let read = read(oid::PASSWORD_BASED_MAC, &parameters, policy);
+        assert_eq!(read.is_ok(), accepted, "{iterations}");
+    }
     let parameters = pbm(500, &[1; 129], owf, mac);
     assert!(read(oid::PASSWORD_BASED_MAC, &parameters, policy).is_err());
 

@@ -375,18 +375,23 @@ fn extensions() {
 #[test]
 fn derivation_of_a_key() {
     let hashes = |owf, hmac| Hashes { owf, hmac };
-    for (name, hashes, blocks) in [
-        ("SHA-1", hashes(oid::SHA1, oid::HMAC_SHA1), 4),
-        ("SHA-256", hashes(oid::SHA256, oid::HMAC_SHA256), 2),
-        ("SHA-512", hashes(oid::SHA512, oid::HMAC_SHA512), 1),
+    for (name, hashes, blocks, cost) in [
+        ("SHA-1", hashes(oid::SHA1, oid::HMAC_SHA1), 4, 1),
+        ("SHA-256", hashes(oid::SHA256, oid::HMAC_SHA256), 2, 1),
+        (
+            "SHA-512",
+            hashes(oid::SHA512, oid::HMAC_SHA512),
+            1,
+            limits::WIDE_HASH_COST,
+        ),
     ] {
-        let most = i64::from(limits::ITERATIONS);
+        let most = i64::from(limits::ITERATIONS / cost);
         refused(
             &format!("password-based, {name}"),
             &password_based(most, &hashes),
         );
         // As many iterations for a key of 64 octets as there may be.
-        let most = i64::from(limits::PBKDF2_APPLICATIONS) / blocks;
+        let most = i64::from(limits::PBKDF2_APPLICATIONS / cost) / blocks;
         refused(&format!("PBMAC1, {name}"), &pbmac1(most, 64, &hashes));
     }
 }
