@@ -15,3 +15,25 @@ pub const MIN_FACTOR_PERCENT: u32 = 100;
 /// Largest growth per failure, in percent: a thousandfold takes one millisecond to 100 years in
 /// five steps. More growth than that is a slip of the keyboard.
 pub const MAX_FACTOR_PERCENT: u32 = 100_000;
+
+/// Widest jitter, in percent of the delay to each side: the whole of it.
+pub const MAX_JITTER_PERCENT: u32 = 100;
+
+/// Most failures in a row a policy may count to before it stops. With any growth at all the cap
+/// is reached long before; this only keeps slips of the keyboard out.
+pub const MAX_ATTEMPTS: u32 = 1_000_000;
+
+/// Most tokens in a retry budget: a fleet that needs more than a million retries at once has no
+/// use for a budget. Twenty bits beside the 42 of a delay fit 64.
+pub const MAX_BUDGET: u32 = 1_000_000;
+
+/// Most successes within a window of the success guard, each of which is kept on the order with
+/// eight octets.
+pub const MAX_SUCCESSES: u32 = 1000;
+
+/// Most attempts to be fitted in before a certificate ends. More would be a busy loop at the end
+/// of every certificate.
+pub const MAX_EXPIRY_TRIES: u32 = 10;
+
+/// Largest number in a fraction of a lifetime.
+pub const MAX_FRACTION: u64 = 1000;
