@@ -37,3 +37,35 @@ pub const MAX_EXPIRY_TRIES: u32 = 10;
 
 /// Largest number in a fraction of a lifetime.
 pub const MAX_FRACTION: u64 = 1000;
+
+/// Widest dither of the scheduler's period, in percent to each side. At 100 it could be zero.
+pub const MAX_DITHER_PERCENT: u32 = 90;
+
+/// Most tasks in one claim: what one worker can get through within a lease of a minute, and few
+/// enough that the others find something too.
+pub const MAX_BATCH: u32 = 1000;
+
+/// Most failures of a task before it is a dead letter.
+pub const MAX_RETRIES: u32 = 1000;
+
+/// Largest capacity of a rate limit. A million requests in a second is more than a worker
+/// serves, and seventeen such counts fit 32 bits.
+pub const MAX_CAPACITY: u32 = 1_000_000;
+
+/// Longest span of a rate limit, in seconds: a day.
+pub const MAX_RATE_SECONDS: u32 = 86_400;
+
+/// Most principals with a bucket of their own, each of which takes about 300 octets of memory.
+pub const MAX_PRINCIPALS: u32 = 1_000_000;
+
+/// Most entries in a list of principals in the configuration. Each request looks through them.
+pub const MAX_LISTED: usize = 1000;
+
+/// Longest name of a principal, in octets. Subjects of certificates are seldom longer than 200.
+pub const MAX_NAME: usize = 512;
+
+/// Longest name a client may give itself, in octets.
+pub const MAX_APP: usize = 128;
+
+/// Characters of a wrong value that are shown.
+pub const MAX_SHOWN: usize = 40;
