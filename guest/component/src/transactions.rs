@@ -14,6 +14,15 @@ impl wit::Guest for Component {
             .map_err(to_error)
     }
 
+    fn begin_after(
+        enrollment: wit::Enrollment,
+        last: Option<String>,
+    ) -> Result<wit::Progress, wit::TransactionError> {
+        enroll::begin_after(&Imports, &from_enrollment(enrollment), last.as_deref())
+            .map(to_progress)
+            .map_err(to_error)
+    }
+
     fn resume(enrollment: wit::Enrollment) -> Result<wit::Progress, wit::TransactionError> {
         enroll::resume(&Imports, &from_enrollment(enrollment))
             .map(to_progress)

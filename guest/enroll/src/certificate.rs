@@ -4,9 +4,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use abide_cmp::{Certificate, FailInfo, Time, path};
+use abide_cmp::path::{self, PathError};
+use abide_cmp::{Certificate, FailInfo, Time};
 
 use crate::host::{Host, HostVerifier};
+use crate::mutation::Mutation;
 use crate::plan::Plan;
 
 /// Why the certificate is refused: for the CA as failInfo, for the person in words.
@@ -14,6 +16,16 @@ use crate::plan::Plan;
 pub(crate) struct Refusal {
     pub(crate) fail_info: FailInfo,
     pub(crate) why: String,
+}
+
+/// Why a certificate is not taken.
+#[derive(Debug)]
+pub(crate) enum Judgement {
+    /// The CA is told so.
+    Refused(Refusal),
+    /// What came beside it made the search for its issuers too long. Nothing protects
+    /// extraCerts (RFC 9810, 5.1), so that this says nothing about the certificate.
+    Noise(PathError),
 }
 
 /// What the certificate is judged with.
@@ -36,12 +48,12 @@ pub(crate) fn judge<'r>(
     certificate: &Certificate<'r>,
     evidence: &Evidence<'r>,
     now_ms: u64,
-) -> Result<(Vec<Vec<u8>>, Option<String>), Refusal> {
+) -> Result<(Vec<Vec<u8>>, Option<String>), Judgement> {
     if Some(certificate.public_key.raw) != plan.public_key() {
-        return Err(Refusal {
+        return Err(Judgement::Refused(Refusal {
             fail_info: FailInfo::INCORRECT_DATA,
             why: "the certificate is for another key than the requested one".into(),
-        });
+        }));
     }
     let now = Time::from_unix((now_ms / 1000) as i64);
     let mut anchors: Vec<Certificate<'_>> = plan.out_trusted.clone();
@@ -49,14 +61,21 @@ pub(crate) fn judge<'r>(
         anchors.extend(plan.trusted.iter().cloned());
         anchors.extend(evidence.ca_pubs.iter().cloned());
     }
-    let mut candidates: Vec<Certificate<'_>> = evidence.extra_certs.clone();
-    candidates.extend(plan.untrusted.iter().cloned());
+    // What was configured first: it shall not be crowded out.
+    let mut candidates: Vec<Certificate<'_>> = plan.untrusted.clone();
+    candidates.extend(evidence.extra_certs.iter().cloned());
+    let crowded = candidates.len() > abide_cmp::limits::PATH_CANDIDATES;
     candidates.truncate(abide_cmp::limits::PATH_CANDIDATES);
     let verifier = HostVerifier(host);
     let policy = plan.policy();
-    let refuse = |error: path::PathError| Refusal {
-        fail_info: FailInfo::SIGNER_NOT_TRUSTED,
-        why: error.to_string(),
+    let mutated = Mutation::NoiseRefuses.is_on();
+    let refuse = |error: PathError| match error {
+        noise @ PathError::TooMuch(_) if !mutated => Judgement::Noise(noise),
+        _ if crowded && !mutated => Judgement::Noise(PathError::TooMuch("certificates")),
+        error => Judgement::Refused(Refusal {
+            fail_info: FailInfo::SIGNER_NOT_TRUSTED,
+            why: error.to_string(),
+        }),
     };
     if !anchors.is_empty() {
         let path = path::build(certificate, &candidates, &anchors, now, policy, &verifier)
@@ -72,7 +91,7 @@ pub(crate) fn judge<'r>(
         .collect();
     let chain = match path::build(certificate, &candidates, &roots, now, policy, &verifier) {
         Ok(path) => without_root(&path),
-        Err(error @ path::PathError::Validity { .. }) => return Err(refuse(error)),
+        Err(error @ PathError::Validity { .. }) => return Err(refuse(error)),
         Err(_) => alloc::vec![certificate.raw.to_vec()],
     };
     let note = format!(

@@ -9,7 +9,7 @@ use minicbor::bytes::ByteVec;
 
 use crate::enrollment::{Enrollment, Want};
 use crate::failure::{Failure, FailureClass};
-use crate::host::{Event, Filter, Host, Level, StorageError};
+use crate::host::{Event, Filter, Host, Level, NetworkError, Response, StorageError};
 use crate::information::{Answer, InformationRequest};
 use crate::limits;
 use crate::machine::{give_up, handle_message, handle_trouble};
@@ -107,20 +107,58 @@ pub struct Waiting {
 /// Begins a transaction for an order that has no open one. An open one whose
 /// configuration is no longer the given one is ended first; one whose request certainly
 /// never left is gone on with.
+///
+/// What has ended before counts for nothing here: of two callers who both saw an order
+/// without a certificate, the one that comes after the other has ended begins once more.
+/// Where several callers decide, [`begin_after`] keeps them apart.
 pub fn begin(host: &dyn Host, enrollment: &Enrollment) -> Result<Progress, Error> {
     let plan = Plan::new(enrollment, host)?;
+    begin_over(&plan, host, Session::load(host, &enrollment.order)?)
+}
+
+/// Like [`begin`], for a caller who decided because `last` was the last transaction of the
+/// order, or because the order had none. Once the order has come further, nothing happens:
+/// [`Error::InProgress`] names the open transaction that others began, [`Error::Busy`] one
+/// that has ended since; [`Error::NotFound`] says that there is no `last`.
+pub fn begin_after(
+    host: &dyn Host,
+    enrollment: &Enrollment,
+    last: Option<&str>,
+) -> Result<Progress, Error> {
+    let plan = Plan::new(enrollment, host)?;
+    let session = Session::load(host, &enrollment.order)?;
+    let id = session.as_ref().map(|session| session.record.id());
+    match (&session, id) {
+        _ if Mutation::LateBeginBegins.is_on() => {}
+        (Some(session), Some(id)) if last != Some(id.as_str()) => {
+            return Err(match session.record.phase.is_open() {
+                true => Error::InProgress(id),
+                false => Error::Busy(id),
+            });
+        }
+        (None, _) if last.is_some() => return Err(Error::NotFound),
+        _ => {}
+    }
+    begin_over(&plan, host, session)
+}
+
+fn begin_over(
+    plan: &Plan<'_>,
+    host: &dyn Host,
+    before: Option<Session<'_>>,
+) -> Result<Progress, Error> {
     let mut order_version = None;
-    if let Some(mut open) = Session::load(host, &enrollment.order)? {
+    if let Some(mut open) = before {
         if open.record.phase.is_open() {
-            match changed(&plan, host, &open.record)? {
-                None if open.record.never_left() => return open.drive(&plan, false),
+            match changed(plan, host, &open.record)? {
+                None if open.record.never_left() => return open.drive(plan, false),
                 None => return Err(Error::InProgress(open.record.id())),
                 Some(what) => open.end_changed(what)?,
             }
         }
         order_version = Some(open.order_version);
     }
-    Session::create(&plan, host, order_version)?.drive(&plan, true)
+    Session::create(plan, host, order_version)?.drive(plan, true)
 }
 
 /// Goes on with the open transaction of the order, or returns the stored chain of one
@@ -439,54 +477,89 @@ impl<'h> Session<'h> {
             limits.request_timeout_ms,
             limits::RESPONSE,
         );
+        let mut before = self.record.clone();
+        let mut races = 0;
+        loop {
+            let (mut next, believed) =
+                self.judge(plan, &sent, certain_before, deliveries_before)?;
+            let new_request = next.pending && next.last_request != before.last_request;
+            if new_request {
+                next.maybe_delivered = true;
+                next.deliveries = 1;
+            }
+            self.record = next;
+            match self.store() {
+                // Somebody else is at work on this transaction too. What the CA has said is
+                // not lost over that: it may not say it twice.
+                Err(Error::Busy(_))
+                    if believed
+                        && races < limits::RACES
+                        && !Mutation::LoserDropsTheAnswer.is_on()
+                        && self.still_awaits(&before)? =>
+                {
+                    before = self.record.clone();
+                    races += 1;
+                }
+                stored => {
+                    stored?;
+                    self.tell_step(&before);
+                    return Ok(new_request);
+                }
+            }
+        }
+    }
+
+    /// What the record becomes by what came back, and whether that was an answer that may
+    /// be believed. The last two tell what was known of deliveries before this one.
+    fn judge(
+        &self,
+        plan: &Plan<'_>,
+        sent: &Result<Response, NetworkError>,
+        certain_before: bool,
+        deliveries_before: u32,
+    ) -> Result<(TransactionRecord, bool), Error> {
         let now_ms = self.host.now_ms();
-        let server = self.record.server.clone();
-        let response;
+        let mut record = self.record.clone();
         let received = match sent {
-            Err(error) => Err(reply::network_failure(&server, error)),
-            Ok(answer) => {
-                response = answer;
-                reply::message_in(&server, &response)
-            }
+            Err(error) => Err(reply::network_failure(&record.server, error.clone())),
+            Ok(response) => reply::message_in(&record.server, response),
         };
-        let before = self.record.clone();
-        let next = match received {
-            Err(trouble) => {
-                let mut record = self.record.clone();
-                if trouble.not_delivered {
-                    record.maybe_delivered = !certain_before;
-                    record.deliveries = deliveries_before;
+        let trouble = match received {
+            Err(trouble) => trouble,
+            Ok(message) => match reply::check(plan, self.host, &record, &message, now_ms)? {
+                Ok(signer) => {
+                    let next = handle_message(plan, self.host, record, &message, signer, now_ms)?;
+                    return Ok((next, true));
                 }
-                handle_trouble(record, limits, trouble, now_ms)
-            }
-            Ok(message) => match reply::check(plan, self.host, &before, &message, now_ms)? {
-                Ok(signer) => handle_message(
-                    plan,
-                    self.host,
-                    self.record.clone(),
-                    &message,
-                    signer,
-                    now_ms,
-                )?,
-                Err(failure) => {
-                    let trouble = reply::NoMessage {
-                        failure,
-                        retry_after_s: None,
-                        not_delivered: false,
-                    };
-                    handle_trouble(self.record.clone(), limits, trouble, now_ms)
-                }
+                Err(failure) => reply::NoMessage {
+                    failure,
+                    retry_after_s: None,
+                    not_delivered: false,
+                },
             },
         };
-        self.record = next;
-        let new_request = self.record.pending && self.record.last_request != before.last_request;
-        if new_request {
-            self.record.maybe_delivered = true;
-            self.record.deliveries = 1;
+        if trouble.not_delivered {
+            record.maybe_delivered = !certain_before;
+            record.deliveries = deliveries_before;
         }
-        self.store()?;
-        self.tell_step(&before);
-        Ok(new_request)
+        let limits = &plan.enrollment.limits;
+        Ok((handle_trouble(record, limits, trouble, now_ms), false))
+    }
+
+    /// Reads the transaction anew after somebody else has written it. True when it still
+    /// waits for the answer to the request of `sent`; otherwise nothing is changed.
+    fn still_awaits(&mut self, sent: &TransactionRecord) -> Result<bool, Error> {
+        let Some(entry) = self.host.load(TRANSACTION, &sent.id()).map_err(storage)? else {
+            return Ok(false);
+        };
+        let record = TransactionRecord::from_entry(&entry)?;
+        let awaits =
+            record.phase.is_open() && record.pending && record.last_request == sent.last_request;
+        if awaits {
+            self.record = record;
+            self.version = entry.version;
+        }
+        Ok(awaits)
     }
 
     fn expire(&mut self, why: &str, now_ms: u64) -> Result<(), Error> {

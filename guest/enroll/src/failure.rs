@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use abide_cmp::FailInfo;
 use minicbor::{Decode, Encode};
 
+use crate::enrollment::Operation;
 use crate::mutation::Mutation;
 
 /// Who has to act.
@@ -87,6 +88,17 @@ impl Failure {
         self.class == FailureClass::Refused
             && (passes || mutated)
             && !Mutation::NoRefusalPasses.is_on()
+    }
+
+    /// Says what is left open by a request that may have arrived. Of a certificate
+    /// [`orphan`](Self::orphan) tells it.
+    pub(crate) fn doubt(&mut self, operation: Operation) {
+        if operation == Operation::Rr && !Mutation::RevocationInDoubtUntold.is_on() {
+            self.advice = String::from(
+                "the CA may have done it all the same: look at its CRL, or ask again, which does \
+                 no harm",
+            );
+        }
     }
 
     pub(crate) fn new(

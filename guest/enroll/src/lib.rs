@@ -33,7 +33,9 @@ mod reply;
 mod request;
 mod revocation;
 
-pub use driver::{Done, Error, Issued, Outcome, Progress, Waiting, begin, get, list, resume};
+pub use driver::{
+    Done, Error, Issued, Outcome, Progress, Waiting, begin, begin_after, get, list, resume,
+};
 pub use enrollment::{
     CertificateCredential, Credential, Enrollment, Information, Limits, Operation, Revocation,
     Revoked, SharedSecret, Template, Want,

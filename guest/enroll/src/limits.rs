@@ -41,6 +41,10 @@ pub const REQUEST_TIMEOUT_MS: u64 = 3600 * 1000;
 /// transaction on, and the longest chain of those is request, poll, confirmation, poll.
 pub const MESSAGES_PER_CALL: usize = 8;
 
+/// Times that a believed answer is put to a record that somebody else writes too. Each of
+/// them writes once for each message, so that one more look is enough as a rule.
+pub const RACES: u32 = 3;
+
 /// Transactions in one page of a listing.
 pub const PAGE: u32 = 500;
 

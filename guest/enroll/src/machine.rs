@@ -13,7 +13,7 @@ use abide_cmp::{
 use abide_policy::backoff::Exponential;
 use minicbor::bytes::ByteVec;
 
-use crate::certificate::{Evidence, judge};
+use crate::certificate::{Evidence, Judgement, judge};
 use crate::driver::Error;
 use crate::enrollment::{Limits, Operation};
 use crate::failure::{Failure, FailureClass, Fault};
@@ -130,7 +130,13 @@ pub(crate) fn handle_message(
             return Ok(confirmation_refused(record, content, now_ms));
         }
         (PkiBody::Error(content), _) => {
-            return Ok(refused(record, &error_status(content), now_ms));
+            let status = error_status(content);
+            if let Request::Revocation(request) = &plan.request
+                && let Some(note) = request.done_before(&status, record.deliveries > 1)
+            {
+                return Ok(done(record, request.done(), note.into(), None, now_ms));
+            }
+            return Ok(refused(record, &status, now_ms));
         }
         (PkiBody::PkiConf, _) if confirming => return Ok(acknowledged(record, now_ms)),
         (body, _) => format!("a {} is no answer in this state", body.body_type().name()),
@@ -202,6 +208,9 @@ fn fail_for_good(
         );
     }
     failure.orphan = ca_may_have_issued(&record);
+    if !record.never_left() {
+        failure.doubt(record.operation);
+    }
     if let Some(refusal) = record.failure.take() {
         failure.reason.push_str("; ");
         failure.reason.push_str(&refusal.reason);
@@ -246,6 +255,9 @@ pub(crate) fn give_up(
     };
     let mut failure = Failure::new(class, fault, reason, advice);
     failure.orphan = orphan;
+    if !record.never_left() {
+        failure.doubt(record.operation);
+    }
     fail(record, failure, now_ms)
 }
 
@@ -301,7 +313,11 @@ fn take_response(
     match response.status.status {
         PkiStatus::Waiting => {
             record.phase = Phase::Polling;
-            record.cert_req_id = Some(response.cert_req_id);
+            let id = match Mutation::ResponseWaitingPolledWithMinusOne.is_on() {
+                true => -1,
+                false => response.cert_req_id,
+            };
+            record.cert_req_id = Some(id);
             return Ok(wait(
                 record,
                 limits,
@@ -329,18 +345,7 @@ fn take_response(
     let certificate = match readable {
         Ok(certificate) => certificate,
         Err(why) => {
-            let failure = Failure::new(
-                FailureClass::Malformed,
-                Fault::Peer,
-                format!("{}: the answer cannot be used: {why}", record.server),
-                "nothing was changed; the request is repeated; show this to the CA's operator",
-            );
-            let trouble = NoMessage {
-                failure,
-                retry_after_s: None,
-                not_delivered: false,
-            };
-            return Ok(handle_trouble(before, limits, trouble, now_ms));
+            return Ok(unusable(before, limits, &why, now_ms));
         }
     };
     if Mutation::UnreadableExtraCertSinks.is_on() {
@@ -384,7 +389,11 @@ fn take_response(
             }
             None
         }
-        Err(refusal) => {
+        Err(Judgement::Noise(why)) => {
+            let why = format!("its certificate: {why} among extraCerts, which nothing protects");
+            return Ok(unusable(before, limits, &why, now_ms));
+        }
+        Err(Judgement::Refused(refusal)) => {
             record.failure = Some(Failure::new(
                 FailureClass::Security,
                 Fault::Peer,
@@ -422,6 +431,27 @@ fn take_response(
     )?;
     record.updated_ms = now_ms;
     Ok(record)
+}
+
+/// Takes an answer that is proven and brings nothing that can be used.
+fn unusable(
+    before: TransactionRecord,
+    limits: &Limits,
+    why: &str,
+    now_ms: u64,
+) -> TransactionRecord {
+    let failure = Failure::new(
+        FailureClass::Malformed,
+        Fault::Peer,
+        format!("{}: the answer cannot be used: {why}", before.server),
+        "nothing was changed; the request is repeated; show this to the CA's operator",
+    );
+    let trouble = NoMessage {
+        failure,
+        retry_after_s: None,
+        not_delivered: false,
+    };
+    handle_trouble(before, limits, trouble, now_ms)
 }
 
 /// Certificates that can be read: one that cannot, and is not needed, sinks nothing.
@@ -516,8 +546,8 @@ fn refused(
     // After a message that was sent more than once, a refusal of the repetition does not
     // tell what became of the first. And what is in use can only be our own transaction,
     // which something on the way has delivered twice: nobody else has these 128 bits.
-    let orphan = record.operation.enrolls()
-        && (record.deliveries > 1 || fail_info.intersects(FailInfo::TRANSACTION_ID_IN_USE));
+    let in_doubt = record.deliveries > 1 || fail_info.intersects(FailInfo::TRANSACTION_ID_IN_USE);
+    let revoked = record.operation == Operation::Rr && fail_info.intersects(FailInfo::CERT_REVOKED);
     let mut failure = Failure::new(
         FailureClass::Refused,
         Fault::Peer,
@@ -529,15 +559,20 @@ fn refused(
         "",
     );
     failure.fail_info = fail_info.names().map(String::from).collect();
-    failure.orphan = orphan;
-    failure.advice = String::from(if orphan {
+    failure.orphan = in_doubt && record.operation.enrolls();
+    failure.advice = String::from(if failure.orphan {
         "the CA may have issued a certificate that never arrived: look for the transactionID at \
          the CA and revoke it, then enroll anew"
+    } else if revoked {
+        "it is revoked already, by an earlier request or by somebody else: nothing is left to do"
     } else if failure.passes() {
-        "enroll anew after some time (RFC 9483, 3.6.4)"
+        "begin anew after some time (RFC 9483, 3.6.4)"
     } else {
-        "correct the request or ask the CA's operator, then enroll anew"
+        "correct the request or ask the CA's operator, then begin anew"
     });
+    if in_doubt && !revoked {
+        failure.doubt(record.operation);
+    }
     fail(record, failure, now_ms)
 }
 

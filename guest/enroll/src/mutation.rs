@@ -1,8 +1,8 @@
-//! The ten faults that CMP clients are known for, to be put into the machine on purpose:
-//! a checker proves something only when it catches them. Compiled out unless the feature
+//! The faults that CMP clients are known for, and some that this one might have, to be put
+//! into the machine on purpose: a checker proves something only when it catches them. Compiled out unless the feature
 //! `mutations` is on, which no build of the component turns on.
 
-/// One fault. The numbers are those of the tests that guard against it.
+/// One fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[cfg_attr(
@@ -36,12 +36,28 @@ pub enum Mutation {
     MisaddressedErrorBelieved = 12,
     /// An answer with pvno 3 is not understood.
     Pvno3Refused = 13,
+    /// A response with status waiting is polled for with −1.
+    ResponseWaitingPolledWithMinusOne = 14,
+    /// Nobody hears what an unproven refusal says.
+    UnprovenWordsUntold = 15,
+    /// Nobody hears why an answer could not be read.
+    UnreadableAnswerUntold = 16,
+    /// What the CA has said is dropped when somebody else has written meanwhile.
+    LoserDropsTheAnswer = 17,
+    /// Somebody who was too late begins all the same.
+    LateBeginBegins = 18,
+    /// Noise among extraCerts makes a good certificate a bad one.
+    NoiseRefuses = 19,
+    /// A refusal of a repeated rr is a refusal, whatever it says.
+    RevokedAlreadyIsRefusal = 20,
+    /// What a failed rr may have done is kept quiet.
+    RevocationInDoubtUntold = 21,
 }
 
 impl Mutation {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 21] = [
         Self::ConfirmationResumedWithPoll,
         Self::CertConfirmedIsRefusal,
         Self::RefusedConfirmationDropsChain,
@@ -55,6 +71,14 @@ impl Mutation {
         Self::UnprotectedErrorBelieved,
         Self::MisaddressedErrorBelieved,
         Self::Pvno3Refused,
+        Self::ResponseWaitingPolledWithMinusOne,
+        Self::UnprovenWordsUntold,
+        Self::UnreadableAnswerUntold,
+        Self::LoserDropsTheAnswer,
+        Self::LateBeginBegins,
+        Self::NoiseRefuses,
+        Self::RevokedAlreadyIsRefusal,
+        Self::RevocationInDoubtUntold,
     ];
 
     /// Whether the machine has this fault now.

@@ -118,6 +118,7 @@ pub(crate) fn message_in<'r>(
                 return Ok(message);
             }
             Ok(_) => {}
+            Err(_) if Mutation::UnreadableAnswerUntold.is_on() => {}
             Err(error) => undecodable = Some(error),
         }
     }
@@ -347,6 +348,9 @@ impl From<ProtectionError> for MacFailure {
 /// Adds what a refusal says although it is not believed: it often tells the person what
 /// is wrong.
 fn with_peer_words(mut failure: Failure, message: &PkiMessage<'_>) -> Failure {
+    if Mutation::UnprovenWordsUntold.is_on() {
+        return failure;
+    }
     let (status, details) = match &message.body {
         PkiBody::Error(content) => (Some(&content.status), content.error_details.as_ref()),
         PkiBody::Ip(answer) | PkiBody::Cp(answer) | PkiBody::Kup(answer) => {

@@ -1,18 +1,20 @@
 //! Revoking a certificate, or reviving one that is on hold (RFC 9483, 4.2).
 
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use abide_cmp::der::{Writer, tag};
 use abide_cmp::protection::Hash;
 use abide_cmp::{
     CertTemplate, Certificate, Extension, FailInfo, GeneralName, Name, PkiBody, PkiStatus,
-    RevDetails, RevRepContent, oid,
+    PkiStatusInfo, RevDetails, RevRepContent, oid,
 };
 
 use crate::driver::Error;
 use crate::enrollment::{Revocation, Revoked};
 use crate::limits;
+use crate::mutation::Mutation;
 
 /// What is asked for, read.
 #[derive(Debug)]
@@ -29,7 +31,7 @@ pub(crate) struct RevocationRequest {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It is done; the text says more where there is more to say.
-    Done(alloc::string::String),
+    Done(String),
     /// It was refused.
     Refused,
     /// The answer cannot be that to this request.
@@ -106,21 +108,33 @@ impl RevocationRequest {
                 return Verdict::Unusable("the rp is about another certificate (RFC 9483, 4.2)");
             }
         }
-        let already = status
-            .fail_info
-            .is_some_and(|info| info.intersects(FailInfo::CERT_REVOKED));
         match status.status {
-            PkiStatus::Accepted => Verdict::Done(alloc::string::String::new()),
-            PkiStatus::Rejection if already && repeated && !self.revives => Verdict::Done(
-                "the CA says that it is revoked already: an earlier copy of this request arrived"
-                    .into(),
-            ),
-            PkiStatus::Rejection => Verdict::Refused,
+            PkiStatus::Accepted => Verdict::Done(String::new()),
+            PkiStatus::Rejection => match self.done_before(status, repeated) {
+                Some(note) => Verdict::Done(note.into()),
+                None => Verdict::Refused,
+            },
             PkiStatus::Waiting => {
                 Verdict::Unusable("an rp cannot wait; error does that (RFC 9483, 4.4)")
             }
             other => Verdict::Done(format!("the CA says {}", other.name())),
         }
+    }
+
+    /// Whether a refusal says that an earlier copy of the request did its work. Some CAs
+    /// say it in an rp, some in an error.
+    pub(crate) fn done_before(
+        &self,
+        status: &PkiStatusInfo<'_>,
+        repeated: bool,
+    ) -> Option<&'static str> {
+        let already = status
+            .fail_info
+            .is_some_and(|info| info.intersects(FailInfo::CERT_REVOKED));
+        let mutated = Mutation::RevokedAlreadyIsRefusal.is_on();
+        (already && repeated && !self.revives && !mutated).then_some(
+            "the CA says that it is revoked already: an earlier copy of this request arrived",
+        )
     }
 
     /// SHA-256 of what is asked for.

@@ -53,6 +53,15 @@ impl Enroller {
         call!(self.call_begin(enrollment))
     }
 
+    /// Begins a transaction for an order whose last one is still `last`, or that still has none.
+    pub async fn begin_after(
+        &self,
+        enrollment: &Enrollment,
+        last: Option<&str>,
+    ) -> Result<Progress, CallError> {
+        call!(self.call_begin_after(enrollment, last))
+    }
+
     /// Goes on with the open transaction of the order.
     pub async fn resume(&self, enrollment: &Enrollment) -> Result<Progress, CallError> {
         call!(self.call_resume(enrollment))

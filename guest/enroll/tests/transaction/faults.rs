@@ -209,10 +209,10 @@ fn fault_04_a_waiting_response_is_polled_for_with_the_id_it_carried() {
 #[test]
 fn fault_05_only_passing_refusals_are_followed_by_a_new_transaction() {
     // RFC 9483, 3.6.4.
-    let anew = "enroll anew after some time (RFC 9483, 3.6.4)";
+    let anew = "begin anew after some time (RFC 9483, 3.6.4)";
     let in_use = "the CA may have issued a certificate that never arrived: look for the \
                   transactionID at the CA and revoke it, then enroll anew";
-    let correct = "correct the request or ask the CA's operator, then enroll anew";
+    let correct = "correct the request or ask the CA's operator, then begin anew";
     for (fail_info, name, advice) in [
         (FailInfo::SYSTEM_UNAVAIL, "systemUnavail", anew),
         (FailInfo::SYSTEM_FAILURE, "systemFailure", anew),
