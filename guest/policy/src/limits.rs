@@ -69,3 +69,12 @@ pub const MAX_APP: usize = 128;
 
 /// Characters of a wrong value that are shown.
 pub const MAX_SHOWN: usize = 40;
+
+/// Most active orders, or orders in one promotion, that a policy may name.
+pub const MAX_ACTIVE: u32 = 1_000_000;
+
+/// Most policies in a chain.
+pub const MAX_CHAIN: usize = 32;
+
+/// Most workers that share accounts. Each account is weighed against each of them.
+pub const MAX_WORKERS: usize = 1000;
