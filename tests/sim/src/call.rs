@@ -1,7 +1,8 @@
 //! One call of the machine, which stops at every import and goes on with an answer.
 //!
-//! The native machine runs on a stack of its own. Whoever drives it sees what it asks of
-//! its host as a value, decides, and may also drop it there: that is a process that dies.
+//! Whoever drives it sees what it asks of its host as a value, decides, and may also drop
+//! it there: that is a process that dies. The native machine runs on a stack of its own;
+//! others come by the trait [`Machine`].
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -81,6 +82,7 @@ impl Import {
 pub enum Answer {
     Now(u64),
     Octets(Vec<u8>),
+    Key(Result<Vec<u8>, KeyError>),
     Entry(Result<Option<Entry>, StorageError>),
     Versions(Result<Vec<u64>, StorageError>),
     Response(Result<Response, NetworkError>),
@@ -92,10 +94,12 @@ pub enum Answer {
 pub type Returned = Result<Progress, Error>;
 
 /// What the machine is asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// [`abide_enroll::begin`].
     Begin,
+    /// [`abide_enroll::begin_after`] this transaction.
+    BeginAfter(Option<String>),
     /// [`abide_enroll::resume`].
     Resume,
 }
@@ -109,8 +113,47 @@ pub enum Step {
     Returns(Returned),
 }
 
+/// A form of the machine.
+pub trait Machine {
+    /// Starts a call, up to its first import.
+    fn start(&self, verb: &Verb, enrollment: Rc<Enrollment>) -> (Box<dyn Call>, Step);
+}
+
 /// A call under way. Dropping it is the death of its process.
-pub struct Call {
+pub trait Call {
+    /// Answers the import it waits for, and goes on to the next one.
+    fn go_on(&mut self, answer: Answer) -> Step;
+}
+
+/// The machine as it is compiled into this program.
+#[derive(Clone, Copy, Debug)]
+pub struct Native;
+
+impl Machine for Native {
+    fn start(&self, verb: &Verb, enrollment: Rc<Enrollment>) -> (Box<dyn Call>, Step) {
+        let stack = STACKS
+            .with_borrow_mut(Vec::pop)
+            .unwrap_or_else(|| DefaultStack::new(1 << 20).expect("a megabyte of address space"));
+        let verb = verb.clone();
+        let coroutine = Coroutine::with_stack(stack, move |yielder: &Yielder<_, _>, _| {
+            let port = Port(yielder);
+            match verb {
+                Verb::Begin => abide_enroll::begin(&port, &enrollment),
+                Verb::BeginAfter(last) => {
+                    abide_enroll::begin_after(&port, &enrollment, last.as_deref())
+                }
+                Verb::Resume => abide_enroll::resume(&port, &enrollment),
+            }
+        });
+        let mut call = NativeCall {
+            coroutine: Some(coroutine),
+        };
+        let step = call.go_on(Answer::Done);
+        (Box::new(call), step)
+    }
+}
+
+struct NativeCall {
     // None only while it is dropped.
     coroutine: Option<Coroutine<Answer, Import, Returned>>,
 }
@@ -120,28 +163,8 @@ thread_local! {
     static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Call {
-    /// Starts a call, up to its first import.
-    pub fn start(verb: Verb, enrollment: Rc<Enrollment>) -> (Self, Step) {
-        let stack = STACKS
-            .with_borrow_mut(Vec::pop)
-            .unwrap_or_else(|| DefaultStack::new(1 << 20).expect("a megabyte of address space"));
-        let coroutine = Coroutine::with_stack(stack, move |yielder: &Yielder<_, _>, _| {
-            let port = Port(yielder);
-            match verb {
-                Verb::Begin => abide_enroll::begin(&port, &enrollment),
-                Verb::Resume => abide_enroll::resume(&port, &enrollment),
-            }
-        });
-        let mut call = Self {
-            coroutine: Some(coroutine),
-        };
-        let step = call.go_on(Answer::Done);
-        (call, step)
-    }
-
-    /// Answers the import it waits for, and goes on to the next one.
-    pub fn go_on(&mut self, answer: Answer) -> Step {
+impl Call for NativeCall {
+    fn go_on(&mut self, answer: Answer) -> Step {
         let coroutine = self.coroutine.as_mut().expect("a call that is not dropped");
         match coroutine.resume(answer) {
             CoroutineResult::Yield(import) => Step::Asks(import),
@@ -150,7 +173,7 @@ impl Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for NativeCall {
     fn drop(&mut self) {
         if let Some(mut coroutine) = self.coroutine.take() {
             coroutine.force_unwind();
@@ -163,10 +186,10 @@ impl Drop for Call {
 struct Port<'y>(&'y Yielder<Answer, Import>);
 
 impl Port<'_> {
-    fn octets(&self, import: Import) -> Vec<u8> {
+    fn key(&self, import: Import) -> Result<Vec<u8>, KeyError> {
         match self.0.suspend(import) {
-            Answer::Octets(octets) => octets,
-            other => unreachable!("{other:?} is no octets"),
+            Answer::Key(octets) => octets,
+            other => unreachable!("{other:?} comes from no key"),
         }
     }
 }
@@ -180,7 +203,10 @@ impl Host for Port<'_> {
     }
 
     fn random(&self, count: usize) -> Vec<u8> {
-        self.octets(Import::Random(count))
+        match self.0.suspend(Import::Random(count)) {
+            Answer::Octets(octets) => octets,
+            other => unreachable!("{other:?} is no octets"),
+        }
     }
 
     fn load(&self, kind: &str, id: &str) -> Result<Option<Entry>, StorageError> {
@@ -224,14 +250,14 @@ impl Host for Port<'_> {
     }
 
     fn public_key(&self, key: &str) -> Result<Vec<u8>, KeyError> {
-        Ok(self.octets(Import::PublicKey(key.to_owned())))
+        self.key(Import::PublicKey(key.to_owned()))
     }
 
     fn sign(&self, key: &str, _: SignatureAlgorithm, data: &[u8]) -> Result<Vec<u8>, KeyError> {
-        Ok(self.octets(Import::Sign {
+        self.key(Import::Sign {
             key: key.to_owned(),
             data: data.to_vec(),
-        }))
+        })
     }
 
     fn mac(
@@ -240,11 +266,11 @@ impl Host for Port<'_> {
         algorithm: &MacAlgorithm<'_>,
         data: &[u8],
     ) -> Result<Vec<u8>, KeyError> {
-        Ok(self.octets(Import::Mac {
+        self.key(Import::Mac {
             key: key.to_owned(),
             parameters: algorithm.parameters(),
             data: data.to_vec(),
-        }))
+        })
     }
 
     fn verify(
@@ -266,10 +292,10 @@ impl Host for Port<'_> {
     }
 
     fn fingerprint(&self, key: &str, salt: &[u8]) -> Result<Vec<u8>, KeyError> {
-        Ok(self.octets(Import::Fingerprint {
+        self.key(Import::Fingerprint {
             key: key.to_owned(),
             salt: salt.to_vec(),
-        }))
+        })
     }
 
     fn emit(&self, event: Event) {

@@ -15,6 +15,10 @@ pub(crate) const EXPIRED: [&[u8]; 2] = [b"250101000000Z", b"250201000000Z"];
 
 /// The CA's name.
 pub(crate) const CA: &str = "CN=Simulated CA";
+/// The name of a CA below it.
+pub(crate) const SUB_CA: &str = "CN=Simulated sub CA";
+/// The name of its key.
+pub(crate) const SUB_KEY: &str = "sub";
 
 /// DER SubjectPublicKeyInfo of the key of this name (RFC 5480, 2). The point lies on no
 /// curve; nothing here multiplies it.
@@ -60,7 +64,8 @@ pub(crate) fn certificate(
         w.explicit(0, |w| w.integer(2));
         w.integer(serial as i64);
         w.sequence(|w| w.oid(oid::ECDSA_SHA256));
-        w.raw(name(CA).der());
+        let issuer = if issuer_key == SUB_KEY { SUB_CA } else { CA };
+        w.raw(name(issuer).der());
         w.sequence(|w| {
             validity
                 .iter()

@@ -13,6 +13,8 @@ pub enum Place {
     Exchange,
     /// When the clock is read.
     Clock,
+    /// When a key is used.
+    Key,
     /// Before a call of the machine.
     Call,
 }
@@ -64,6 +66,7 @@ faults! {
     RequestFlipped "request-flipped" Exchange "One bit of the request is turned over on the way."
     ResponseFlipped "response-flipped" Exchange "One bit of the answer is turned over on the way."
     ResponseTruncated "response-truncated" Exchange "The answer ends early."
+    ResponseNoisy "response-noisy" Exchange "Somebody fills extraCerts, which nothing protects, with certificates that lead nowhere."
     ResponseUnprotected "response-unprotected" Exchange "The answer has lost its protection."
     ResponseForged "response-forged" Exchange "Somebody else grants a certificate in place of the CA."
     ErrorForged "error-forged" Exchange "Somebody else refuses, under another secret or key."
@@ -75,6 +78,7 @@ faults! {
     Http500 "http-500" Exchange "The server fails before the CA has seen the request."
     Http502 "http-502" Exchange "A gateway fails after the CA has answered."
     Http503 "http-503" Exchange "A page in HTML, Retry-After twenty minutes."
+    Http503ForAnAge "http-503-for-an-age" Exchange "A page in HTML, and Retry-After as large as can be written."
     Html "html" Exchange "Status 200 and a page in HTML."
     Redirect "redirect" Exchange "The server points elsewhere."
     Empty "empty" Exchange "Status 200 without a body, after the CA has answered."
@@ -93,7 +97,8 @@ faults! {
     CaWrongKey "ca-wrong-key" Exchange "The CA's certificate is for another key."
     CaWrongIssuer "ca-wrong-issuer" Exchange "The CA's certificate is signed by nobody one trusts."
     CaUnreadableCertificate "ca-unreadable-certificate" Exchange "The CA grants octets that are no certificate."
-    CaTwoResponses "ca-two-responses" Exchange "The CA's answer has two CertResponses."
+    CaTwoResponses "ca-two-responses" Exchange "The CA's answer is two: CertResponses, statuses of an rp or values of a genp."
+    CaAnotherMatter "ca-another-matter" Exchange "The CA's answer is about another certReqId, certificate or question."
     CaTwoPollReps "ca-two-poll-reps" Exchange "The CA's pollRep has two entries."
     CaNoPollRep "ca-no-poll-rep" Exchange "The CA's pollRep has no entry."
     CaOutOfTurn "ca-out-of-turn" Exchange "The CA answers with a message that answers something else."
@@ -106,6 +111,8 @@ faults! {
     StoreSlow "store-slow" Commit "The commit takes a minute."
     TornHead "torn-head" Commit "The store breaks its promise: the machine dies with the first record written alone."
     TornTail "torn-tail" Commit "The store breaks its promise: the machine dies with the last record written alone."
+
+    KeyFails "key-fails" Key "The key or secret cannot be used now."
 
     ClockBack "clock-back" Clock "This machine's clock is set back by a day."
     ClockForth "clock-forth" Clock "This machine's clock is set forward by an hour."

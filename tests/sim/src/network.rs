@@ -2,7 +2,7 @@
 
 use abide_enroll::{NetworkError, Response};
 
-use crate::ca::{Ca, Forgery, Made, Reply, Told};
+use crate::ca::{Ca, FORGED_WORDS, Forgery, Made, Reply, Told};
 use crate::checker::{Breach, Evidence, Weight};
 use crate::fault::Fault;
 use crate::scenario::{MINUTE, SECOND};
@@ -86,7 +86,13 @@ impl Network {
             })
         };
         let forged = |ca: &mut Ca, forgery| match ca.forge(request, forgery) {
-            Some(octets) => http(message(octets)),
+            Some(octets) => {
+                let mut exchanged = http(message(octets));
+                if forgery != Forgery::ForeignGrant {
+                    exchanged.evidence.words = &["unauthenticated", FORGED_WORDS];
+                }
+                exchanged
+            }
             None => http(message(Vec::new())),
         };
         Ok(match fault {
@@ -140,11 +146,23 @@ impl Network {
                 }
                 let mut exchanged = http(message(octets.clone()));
                 if Made::proves_the_same(&made.octets, &octets) {
+                    ca.damage(&made.octets);
                     exchanged.evidence.weight = Weight::May;
                     exchanged.evidence.told = made.told;
                 }
                 exchanged
             }
+            Some(Fault::ResponseNoisy) => match ca.receive(request, None)? {
+                Reply::Made(made) => {
+                    let octets = made.noisy(ca.noise(rng.bool())).unwrap_or_default();
+                    let mut exchanged = http(message(octets));
+                    // The crowd may be too large to find in it what belongs to the answer.
+                    exchanged.evidence.weight = Weight::May;
+                    exchanged.evidence.told = made.told;
+                    exchanged
+                }
+                _ => http(message(Vec::new())),
+            },
             Some(Fault::ResponseUnprotected) => match ca.receive(request, None)? {
                 Reply::Made(made) => http(message(made.bare().unwrap_or_default())),
                 _ => http(message(Vec::new())),
@@ -165,6 +183,7 @@ impl Network {
                 page(502, None)
             }
             Some(Fault::Http503) => page(503, Some(1200)),
+            Some(Fault::Http503ForAnAge) => page(503, Some(u64::MAX)),
             Some(Fault::Html) => page(200, None),
             Some(Fault::Redirect) => http(Response {
                 status: 302,
@@ -213,6 +232,8 @@ impl Network {
                 if made.told != Told::Nonsense && made.request == request {
                     exchanged.evidence.weight = Weight::Must;
                     exchanged.evidence.told = made.told;
+                } else if whim == Some(Fault::CaPvno1) {
+                    exchanged.evidence.words = &["pvno 1"];
                 }
                 exchanged
             }
@@ -226,9 +247,13 @@ impl Network {
 }
 
 fn failed(error: NetworkError) -> Exchanged {
+    let arrived = !matches!(error, NetworkError::Unreachable(_) | NetworkError::Tls(_));
     Exchanged {
         response: Err(error),
-        evidence: Evidence::nothing(),
+        evidence: Evidence {
+            arrived,
+            ..Evidence::nothing()
+        },
         took_ms: 0,
     }
 }

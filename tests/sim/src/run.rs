@@ -35,7 +35,8 @@ impl Origin {
         self.world(trace).run()
     }
 
-    fn world(&self, trace: bool) -> World {
+    /// This world, about to begin.
+    pub fn world(&self, trace: bool) -> World {
         match self {
             Self::Seed(seed) => {
                 let mut rng = fastrand::Rng::with_seed(*seed);
@@ -118,12 +119,12 @@ impl Summary {
         let tally = &self.tally;
         format!(
             "{} worlds in {seconds:.1} s: {:.0} worlds/s, {:.0} steps/s; {} faults, {} orders \
-             issued, {} ended without a certificate, {} orphans declared; {} violations",
+             served, {} ended otherwise and said why, {} orphans declared; {} violations",
             self.worlds,
             self.worlds as f64 / seconds,
             tally.steps as f64 / seconds,
             tally.faults,
-            tally.issued,
+            tally.served,
             tally.failed,
             tally.orphans,
             self.violations.len(),
@@ -133,7 +134,7 @@ impl Summary {
     fn add(&mut self, other: Self) {
         self.worlds += other.worlds;
         self.tally.steps += other.tally.steps;
-        self.tally.issued += other.tally.issued;
+        self.tally.served += other.tally.served;
         self.tally.failed += other.tally.failed;
         self.tally.orphans += other.tally.orphans;
         self.tally.faults += other.tally.faults;
@@ -287,12 +288,12 @@ fn script(scenario: Scenario, faults: Vec<(u64, Fault)>, part: &mut Summary) -> 
     let ended = match ended {
         // Where the CA repeats its answers, a crash costs nothing but time.
         Ok((tally, _)) if crashes && scenario.repeats == Repeats::Answered => {
-            match (tally.issued, tally.orphans) {
+            match (tally.served, tally.orphans) {
                 (1, 0) => Ok(tally),
                 _ => Err(Violation {
                     breach: Breach {
                         invariant: Invariant::Ends,
-                        what: format!("a crash cost the certificate: {tally:?}"),
+                        what: format!("a crash cost the result: {tally:?}"),
                     },
                     step: tally.steps,
                     trace: Vec::new(),

@@ -38,6 +38,14 @@ choices! {
         Cr "cr"
         /// p10cr.
         P10cr "p10cr"
+        /// kur, signed by the certificate that is updated.
+        Kur "kur"
+        /// rr.
+        Rr "rr"
+        /// rr for a certificate that is on hold, with the reason removeFromCRL.
+        Revive "revive"
+        /// genm for caCerts.
+        Genm "genm"
     }
 }
 
@@ -62,6 +70,8 @@ choices! {
         NotImplicit "not-implicit"
         /// certConf is first answered with an error of status waiting.
         Delayed "delayed-conf"
+        /// There is no certificate to it.
+        Never "no-conf"
     }
 }
 
@@ -100,7 +110,7 @@ pub struct Scenario {
 
 impl Scenario {
     /// The five commonest: device certificates by secret, at once and approved by hand;
-    /// renewals by certificate; and a CA that refuses what it has seen.
+    /// renewals, by kur and by cr; and a CA that refuses what it has seen.
     pub const COMMONEST: [Self; 5] = {
         let base = Self {
             kind: Kind::P10cr,
@@ -116,7 +126,7 @@ impl Scenario {
                 ..base
             },
             Self {
-                kind: Kind::Ir,
+                kind: Kind::Kur,
                 protection: Protection::Certificate,
                 ..base
             },
@@ -138,9 +148,9 @@ impl Scenario {
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for &kind in Kind::ALL {
-            for &protection in Protection::ALL {
-                for &confirming in Confirming::ALL {
-                    for &delay in Delay::ALL {
+            for &protection in kind.protections() {
+                for &confirming in kind.confirmings() {
+                    for &delay in kind.delays() {
                         all.extend(Repeats::ALL.iter().map(|&repeats| Self {
                             kind,
                             protection,
@@ -176,11 +186,12 @@ impl Scenario {
         fn one<T: Copy>(rng: &mut fastrand::Rng, all: &[T]) -> T {
             all[rng.usize(..all.len())]
         }
+        let kind = one(rng, Kind::ALL);
         Self {
-            kind: one(rng, Kind::ALL),
-            protection: one(rng, Protection::ALL),
-            confirming: one(rng, Confirming::ALL),
-            delay: one(rng, Delay::ALL),
+            kind,
+            protection: one(rng, kind.protections()),
+            confirming: one(rng, kind.confirmings()),
+            delay: one(rng, kind.delays()),
             repeats: one(rng, Repeats::ALL),
         }
     }
@@ -192,6 +203,33 @@ impl Kind {
             Self::Ir => Operation::Ir,
             Self::Cr => Operation::Cr,
             Self::P10cr => Operation::P10cr,
+            Self::Kur => Operation::Kur,
+            Self::Rr | Self::Revive => Operation::Rr,
+            Self::Genm => Operation::Genm,
+        }
+    }
+
+    fn protections(self) -> &'static [Protection] {
+        match self {
+            // RFC 9483, 4.1.3.
+            Self::Kur => &[Protection::Certificate],
+            _ => Protection::ALL,
+        }
+    }
+
+    fn confirmings(self) -> &'static [Confirming] {
+        let (never, others) = Confirming::ALL.split_last().expect("some");
+        match self.operation().enrolls() {
+            true => others,
+            false => std::slice::from_ref(never),
+        }
+    }
+
+    fn delays(self) -> &'static [Delay] {
+        match self.operation().enrolls() {
+            true => Delay::ALL,
+            // Neither rp nor genp can wait (RFC 9483, 4.4).
+            false => &[Delay::None, Delay::Error],
         }
     }
 }
@@ -217,6 +255,10 @@ pub struct Habits {
     pub protects_errors: bool,
     /// A delayed certificate is made when it is asked for, not when it is handed out.
     pub makes_early: bool,
+    /// Certificates come from a CA below the root, whose certificate is among extraCerts.
+    pub intermediate: bool,
+    /// rp names the certificate.
+    pub names_revoked: bool,
 }
 
 impl Habits {
@@ -232,6 +274,8 @@ impl Habits {
             first_nonce: some(),
             protects_errors: some(),
             makes_early: some(),
+            intermediate: some(),
+            names_revoked: some(),
         }
     }
 }
@@ -247,6 +291,8 @@ pub struct Setting {
     pub orders: usize,
     /// How many machines work on them.
     pub workers: usize,
+    /// Whether whoever begins says what it decided upon.
+    pub conditional: bool,
     /// Polls before the certificate, where it is delayed.
     pub patience: u32,
     /// What the CA asks for in pollRep, in seconds.
@@ -264,6 +310,7 @@ impl Setting {
             orders: 1,
             // The second one only comes in when a fault calls it.
             workers: 2,
+            conditional: true,
             patience: 2,
             check_after: 7,
             limits: AMPLE,
@@ -278,6 +325,7 @@ impl Setting {
             habits: Habits::random(rng),
             orders: [1, 1, 1, 2][rng.usize(..4)],
             workers: [1, 1, 2, 3][rng.usize(..4)],
+            conditional: rng.bool(),
             patience: rng.u32(1..4),
             check_after: [0, 7, 30, 300][rng.usize(..4)],
             limits: if rng.u8(..4) == 0 { TIGHT } else { AMPLE },

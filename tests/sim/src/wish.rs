@@ -1,10 +1,18 @@
 //! What is wished for in a world, and the secrets and keys it is asked for with.
 
-use abide_enroll::{CertificateCredential, Credential, Enrollment, SharedSecret, Template, Want};
+use abide_cmp::Certificate;
+use abide_enroll::{
+    CertificateCredential, Credential, Enrollment, Information, Revocation, Revoked, SharedSecret,
+    Template, Want,
+};
 
 use crate::ca::Fixed;
 use crate::crypto;
 use crate::scenario::{Confirming, Kind, Protection, Setting};
+
+/// CRLReason (RFC 5280, 5.3.1).
+pub(crate) const SUPERSEDED: u8 = 4;
+pub(crate) const REMOVE_FROM_CRL: u8 = 8;
 
 /// The name of the key of the certificate credential of this generation.
 pub(crate) fn own_key(generation: usize) -> String {
@@ -17,6 +25,30 @@ pub(crate) fn new_key(order: usize) -> String {
 
 pub(crate) fn secret(rng: &mut fastrand::Rng) -> Vec<u8> {
     std::iter::repeat_with(|| rng.u8(..)).take(24).collect()
+}
+
+/// The certificate that an order wants revoked or revived.
+pub(crate) fn old_certificate(order: usize) -> Vec<u8> {
+    crypto::certificate(
+        "root",
+        2_000_000 + order as u64,
+        &crypto::name("CN=device"),
+        &crypto::public_key(&format!("old {order}")),
+        crypto::VALID,
+        false,
+    )
+}
+
+/// Orders in turn name it by itself and by its number.
+fn revoked(order: usize) -> Revoked {
+    let der = old_certificate(order);
+    match order % 2 {
+        0 => Revoked::Certificate(der),
+        _ => {
+            let old = Certificate::from_der(&der).expect("a certificate");
+            Revoked::Number(crypto::CA.into(), old.serial.to_vec())
+        }
+    }
 }
 
 pub(crate) fn own_credential(generation: usize) -> CertificateCredential {
@@ -49,6 +81,21 @@ pub(crate) fn enrollment(setting: &Setting, fixed: &Fixed, order: usize) -> Enro
                 sans: Vec::new(),
                 key,
             }),
+            // What the own certificate has is taken over.
+            Kind::Kur => Want::Template(Template {
+                subject: String::new(),
+                sans: Vec::new(),
+                key,
+            }),
+            Kind::Rr => Want::Revocation(Revocation {
+                certificate: revoked(order),
+                reason: SUPERSEDED,
+            }),
+            Kind::Revive => Want::Revocation(Revocation {
+                certificate: revoked(order),
+                reason: REMOVE_FROM_CRL,
+            }),
+            Kind::Genm => Want::Information(Information::CaCerts),
         },
         server: "http://ca.example/pkix/".into(),
         recipient: String::new(),

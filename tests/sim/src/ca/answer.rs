@@ -10,6 +10,7 @@ use abide_cmp::{
     PkiStatus, PkiStatusInfo, PollRep, oid,
 };
 
+use super::service::{ca_certs, rp};
 use super::{Ca, ROGUE_KEY, Reply, Request, SIGNER, SIGNER_KEY, Stage, Standing};
 use crate::crypto;
 use crate::fault::Fault;
@@ -28,6 +29,8 @@ pub(crate) enum Told {
     },
     /// No certificate.
     Refused(FailInfo),
+    /// Revoked or revived, or what a genp says: DER of its InfoTypeAndValue.
+    Done(Option<Vec<u8>>),
     /// pkiConf or certConfirmed.
     Confirmed,
     /// certConf was not taken.
@@ -52,6 +55,8 @@ impl fmt::Debug for Told {
             Self::Refused(fail_info) => {
                 write!(f, "refused: {:?}", fail_info.names().collect::<Vec<_>>())
             }
+            Self::Done(None) => f.write_str("done"),
+            Self::Done(Some(_)) => f.write_str("an answer"),
             Self::Confirmed => f.write_str("confirmed"),
             Self::ConfirmationRefused => f.write_str("the confirmation refused"),
             Self::Nonsense => f.write_str("nothing"),
@@ -78,6 +83,9 @@ pub(crate) enum Forgery {
     ErrorToAnotherMessage,
 }
 
+/// What a forged refusal says.
+pub(crate) const FORGED_WORDS: &str = "go away";
+
 /// How an answer is protected, and what its header says.
 struct Seal<'s> {
     transaction: &'s [u8],
@@ -97,7 +105,16 @@ enum By<'s> {
 }
 
 impl Ca {
+    /// Does what was asked for.
     pub(super) fn grant(&mut self, request: &Request<'_>) -> Made {
+        match self.setting.scenario.kind {
+            Kind::Rr | Kind::Revive => self.revoke(request),
+            Kind::Genm => self.inform(request),
+            Kind::Ir | Kind::Cr | Kind::P10cr | Kind::Kur => self.certify(request),
+        }
+    }
+
+    fn certify(&mut self, request: &Request<'_>) -> Made {
         let der = self.issue(&request.id);
         let (confirming, mods) = (self.setting.scenario.confirming, self.setting.habits.mods);
         let case = self
@@ -128,12 +145,12 @@ impl Ca {
             ca_pubs: Vec::new(),
             responses: vec![granted(self.certificate_id(), &der, status)],
         };
-        let extra: &[&[u8]] = match self.setting.habits.junk_certificates {
-            true => &[junk],
-            false => &[],
-        };
+        let (habits, intermediate) = (self.setting.habits, self.fixed.intermediate.clone());
+        let mut extra: Vec<&[u8]> = Vec::new();
+        extra.extend(habits.junk_certificates.then_some(junk));
+        extra.extend(habits.intermediate.then_some(&intermediate[..]));
         let body = self.certified(content);
-        self.make(request, &body, told, implicit, extra)
+        self.make(request, &body, told, implicit, &extra)
     }
 
     pub(super) fn wait(&mut self, request: &Request<'_>, by_error: bool) -> Made {
@@ -196,12 +213,15 @@ impl Ca {
             true => Told::ConfirmationRefused,
             false => Told::Refused(fail_info),
         };
-        let body = match self.setting.habits.refuses_in_response && !confirming {
-            true => self.certified(CertRepMessage {
+        let in_response = self.setting.habits.refuses_in_response && !confirming;
+        let body = match self.setting.scenario.kind {
+            _ if !in_response => error(status),
+            Kind::Rr | Kind::Revive => rp(&[status], None),
+            Kind::Genm => error(status),
+            Kind::Ir | Kind::Cr | Kind::P10cr | Kind::Kur => self.certified(CertRepMessage {
                 ca_pubs: Vec::new(),
                 responses: vec![response(self.certificate_id(), status)],
             }),
-            false => error(status),
         };
         self.make(request, &body, told, false, &[])
     }
@@ -211,7 +231,19 @@ impl Ca {
         let id = self.certificate_id();
         let (root, unreadable) = (self.fixed.root.clone(), [0x30, 0x03, 0x02, 0x01, 0x05]);
         let polled = matches!(request.message.body, PkiBody::PollReq(_));
+        let enrolls = self.setting.scenario.kind.operation().enrolls();
+        let confirms = matches!(request.message.body, PkiBody::CertConf(_));
+        let other = crate::wish::old_certificate(self.held.len());
+        let value = ca_certs(&self.fixed.root);
         let body = match whim {
+            Fault::CaTwoResponses if !enrolls => self.served(2, None, oid::IT_CA_CERTS, &value),
+            Fault::CaAnotherMatter if !enrolls => {
+                self.served(1, Some(&other), oid::IT_SUPP_LANG_TAGS, &value)
+            }
+            Fault::CaAnotherMatter if !confirms => self.certified(CertRepMessage {
+                ca_pubs: Vec::new(),
+                responses: vec![granted(id + 5, &root, PkiStatus::Accepted)],
+            }),
             Fault::CaTwoResponses => self.certified(CertRepMessage {
                 ca_pubs: Vec::new(),
                 responses: vec![
@@ -219,9 +251,7 @@ impl Ca {
                     granted(id, &root, PkiStatus::Accepted),
                 ],
             }),
-            Fault::CaUnreadableCertificate
-                if !matches!(request.message.body, PkiBody::CertConf(_)) =>
-            {
+            Fault::CaUnreadableCertificate if enrolls && !confirms => {
                 self.certified(CertRepMessage {
                     ca_pubs: Vec::new(),
                     responses: vec![granted(id, &unreadable, PkiStatus::Accepted)],
@@ -303,7 +333,10 @@ impl Ca {
             Forgery::MisaddressedError => (&another[..], &nonce[..], own),
             Forgery::ErrorToAnotherMessage => (&transaction[..], &another[..], own),
         };
+        let value = ca_certs(&fixed.rogue_signer);
+        let enrolls = self.setting.scenario.kind.operation().enrolls();
         let body = match forgery {
+            Forgery::ForeignGrant if !enrolls => self.served(1, None, oid::IT_CA_CERTS, &value),
             Forgery::ForeignGrant => self.certified(CertRepMessage {
                 ca_pubs: Vec::new(),
                 responses: vec![granted(
@@ -312,7 +345,10 @@ impl Ca {
                     PkiStatus::Accepted,
                 )],
             }),
-            _ => error(PkiStatusInfo::rejection(FailInfo::BAD_REQUEST, "go away")),
+            _ => error(PkiStatusInfo::rejection(
+                FailInfo::BAD_REQUEST,
+                FORGED_WORDS,
+            )),
         };
         let seal = Seal {
             transaction,
@@ -324,15 +360,36 @@ impl Ca {
         Some(self.seal(seal, &body, &[]))
     }
 
-    /// ip or cp.
-    fn certified<'c>(&self, content: CertRepMessage<'c>) -> PkiBody<'c> {
+    /// rp or genp, with so many parts of one kind.
+    fn served<'c>(
+        &self,
+        count: usize,
+        about: Option<&'c Vec<u8>>,
+        info_type: oid::Oid<'c>,
+        value: &'c [u8],
+    ) -> PkiBody<'c> {
         match self.setting.scenario.kind {
-            Kind::Ir => PkiBody::Ip(content),
-            Kind::Cr | Kind::P10cr => PkiBody::Cp(content),
+            Kind::Genm => PkiBody::Genp(vec![
+                InfoTypeAndValue {
+                    info_type,
+                    value: Some(value),
+                };
+                count
+            ]),
+            _ => rp(&vec![PkiStatusInfo::new(PkiStatus::Accepted); count], about),
         }
     }
 
-    fn make(
+    /// ip, cp or kup.
+    fn certified<'c>(&self, content: CertRepMessage<'c>) -> PkiBody<'c> {
+        match self.setting.scenario.kind {
+            Kind::Ir => PkiBody::Ip(content),
+            Kind::Kur => PkiBody::Kup(content),
+            _ => PkiBody::Cp(content),
+        }
+    }
+
+    pub(super) fn make(
         &mut self,
         request: &Request<'_>,
         body: &PkiBody<'_>,
@@ -430,6 +487,18 @@ impl Made {
         let mut header = message.header.clone();
         header.protection_alg = None;
         Some(Draft::new(&header, &message.body).finish(None, &message.extra_certs))
+    }
+
+    /// The same with a crowd among its extraCerts, before all but a signer's.
+    pub(crate) fn noisy(&self, noise: &[Vec<u8>]) -> Option<Vec<u8>> {
+        let message = PkiMessage::from_der(&self.octets).ok()?;
+        let signs = message.protection.is_some()
+            && !MacAlgorithm::is_mac(message.header.protection_alg.as_ref()?);
+        let (signer, others) = message.extra_certs.split_at(usize::from(signs));
+        let crowd = noise.iter().map(Vec::as_slice);
+        let extra_certs: Vec<&[u8]> = signer.iter().copied().chain(crowd).collect();
+        let extra_certs = [&extra_certs, others].concat();
+        Some(Draft::new(&message.header, &message.body).finish(message.protection, &extra_certs))
     }
 
     /// Whether both prove the same: nothing that is protected differs.

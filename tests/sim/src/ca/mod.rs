@@ -3,34 +3,39 @@
 //! breach. It shares the codec with the client and nothing else.
 
 mod answer;
+mod service;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use abide_cmp::protection::{Hash, MacAlgorithm};
-use abide_cmp::{FailInfo, Name, PkiBody, PkiMessage};
+use abide_cmp::{CertId, CertReqMsg, Certificate, FailInfo, Name, PkiBody, PkiMessage, oid};
 
 use crate::checker::{Breach, Invariant};
 use crate::crypto;
 use crate::fault::Fault;
 use crate::scenario::{Confirming, Delay, Kind, Protection, Repeats, Setting};
 
-pub(crate) use answer::{Forgery, Made, Told};
+pub(crate) use answer::{FORGED_WORDS, Forgery, Made, Told};
+pub(crate) use service::Held;
 
 const ROOT_KEY: &str = "root";
 const SIGNER_KEY: &str = "signer";
 const ROGUE_KEY: &str = "rogue";
 
 /// The fixed certificates of the world.
-#[derive(Clone)]
 pub(crate) struct Fixed {
     pub(crate) root: Vec<u8>,
+    intermediate: Vec<u8>,
+    /// Certificates under the name of the intermediate one, and under no name that matters.
+    noise: [Vec<Vec<u8>>; 2],
     signer: Vec<u8>,
     rogue_signer: Vec<u8>,
 }
 
 impl Fixed {
-    pub(crate) fn new() -> Self {
-        let certificate = |issuer_key, subject: &str, key, is_ca| {
+    pub(crate) fn new() -> Arc<Self> {
+        let certificate = |issuer_key, subject: &str, key: &str, is_ca| {
             crypto::certificate(
                 issuer_key,
                 1,
@@ -40,13 +45,21 @@ impl Fixed {
                 is_ca,
             )
         };
-        Self {
+        Arc::new(Self {
             root: certificate(ROOT_KEY, crypto::CA, ROOT_KEY, true),
+            intermediate: certificate(ROOT_KEY, crypto::SUB_CA, crypto::SUB_KEY, true),
+            noise: [crypto::SUB_CA, "CN=noise"].map(|subject| {
+                let one = |n| certificate(ROGUE_KEY, subject, &format!("noise {n}"), true);
+                (0..NOISE).map(one).collect()
+            }),
             signer: certificate(ROOT_KEY, SIGNER, SIGNER_KEY, false),
             rogue_signer: certificate(ROGUE_KEY, SIGNER, ROGUE_KEY, false),
-        }
+        })
     }
 }
+
+/// More than is considered for one path, and than signatures are verified for one message.
+const NOISE: usize = 70;
 
 const SIGNER: &str = "CN=Simulated CMP signer";
 
@@ -56,6 +69,9 @@ pub(crate) struct Issued {
     pub(crate) der: Vec<u8>,
     /// Whether a client has reason to take it.
     pub(crate) good: bool,
+    /// Whether what came beside it was damaged on the way, so that its issuer may be unknown
+    /// to the client.
+    damaged: bool,
     pub(crate) standing: Standing,
 }
 
@@ -108,12 +124,14 @@ pub(crate) enum Reply {
 
 pub(crate) struct Ca {
     setting: Setting,
-    fixed: Fixed,
+    fixed: Arc<Fixed>,
     pub(crate) books: BTreeMap<Vec<u8>, Case>,
     /// Every secret that was ever valid, and as many keys of the certificate credential.
     pub(crate) secrets: Vec<Vec<u8>>,
     /// The wanted public keys by order.
     wanted: Vec<Vec<u8>>,
+    /// The certificates that are to be revoked or revived, by order.
+    pub(crate) held: Vec<Held>,
     serial: u64,
     nonces: u64,
     /// What its answers come in.
@@ -134,7 +152,7 @@ struct Request<'m> {
 impl Ca {
     pub(crate) fn new(
         setting: &Setting,
-        fixed: Fixed,
+        fixed: Arc<Fixed>,
         secret: Vec<u8>,
         wanted: Vec<Vec<u8>>,
     ) -> Self {
@@ -143,6 +161,9 @@ impl Ca {
             fixed,
             books: BTreeMap::new(),
             secrets: vec![secret],
+            held: (0..wanted.len())
+                .map(|order| Held::new(setting, order))
+                .collect(),
             wanted,
             serial: 1,
             nonces: 0,
@@ -160,6 +181,21 @@ impl Ca {
             let issued = case.certificate.as_ref()?;
             (issued.standing != Standing::Withdrawn).then_some((id, case, issued))
         })
+    }
+
+    /// An answer arrives with damage where nothing protects it.
+    pub(crate) fn damage(&mut self, answer: &[u8]) {
+        let message = PkiMessage::from_der(answer).ok();
+        let id = message.and_then(|message| message.header.transaction_id);
+        let case = id.and_then(|id| self.books.get_mut(id));
+        if let Some(issued) = case.and_then(|case| case.certificate.as_mut()) {
+            issued.damaged = true;
+        }
+    }
+
+    /// Certificates that lead nowhere.
+    pub(crate) fn noise(&self, which: bool) -> &[Vec<u8>] {
+        &self.fixed.noise[usize::from(which)]
     }
 
     /// Takes a request. `whim` is a fault of the CA's own.
@@ -192,7 +228,7 @@ impl Ca {
             return Ok(Reply::Made(Box::new(made)));
         }
         let made = match &request.message.body {
-            PkiBody::Ir(_) | PkiBody::Cr(_) | PkiBody::P10cr(_) => self.enroll(&request, None)?,
+            body if begins(body) => self.open(&request, None)?,
             PkiBody::PollReq(ids) => self.poll(&request, ids, None)?,
             PkiBody::CertConf(_) => self.confirm(&request, None)?,
             other => {
@@ -237,11 +273,15 @@ impl Ca {
                 Some(self.cert_confirmed(request))
             }
             PkiBody::CertConf(_) => Some(known.clone()),
+            // Before the transactionID, this CA looks at what it is asked to do.
+            PkiBody::Rr(_) if case.stage == Stage::Closed && self.revokes() => {
+                Some(self.refuse(request, FailInfo::CERT_REVOKED))
+            }
             _ => Some(self.refuse(request, FailInfo::TRANSACTION_ID_IN_USE)),
         }
     }
 
-    fn enroll(&mut self, request: &Request<'_>, spoilt: Option<Fault>) -> Result<Made, Breach> {
+    fn open(&mut self, request: &Request<'_>, spoilt: Option<Fault>) -> Result<Made, Breach> {
         if self
             .books
             .get(&request.id)
@@ -273,7 +313,9 @@ impl Ca {
         match delay {
             Delay::None => Ok(self.grant(request)),
             Delay::Response | Delay::Error => {
-                if self.setting.habits.makes_early {
+                if self.setting.habits.makes_early
+                    && self.setting.scenario.kind.operation().enrolls()
+                {
                     self.issue(&request.id);
                 }
                 Ok(self.wait(request, delay == Delay::Error))
@@ -357,7 +399,7 @@ impl Ca {
                 "certConf accepts a certificate that must be refused",
             ));
         }
-        if !accepts && issued.good {
+        if !accepts && issued.good && !issued.damaged {
             return Err(Breach::new(
                 Invariant::TakesTheAnswer,
                 "certConf refuses a good certificate",
@@ -405,6 +447,7 @@ impl Ca {
             whim,
             Fault::CaExpiredCertificate | Fault::CaWrongKey | Fault::CaWrongIssuer
         );
+        let enrolls = self.setting.scenario.kind.operation().enrolls();
         let made = match (&request.message.body, whim) {
             (PkiBody::CertConf(_), Fault::CaCertConfirmed | Fault::CaErrorWaiting) => {
                 self.confirm(request, Some(whim))?
@@ -425,17 +468,14 @@ impl Ca {
                 }
                 return Ok(None);
             }
-            (PkiBody::Ir(_) | PkiBody::Cr(_) | PkiBody::P10cr(_), _) if spoils => {
-                self.enroll(request, Some(whim))?
-            }
-            (
-                PkiBody::Ir(_) | PkiBody::Cr(_) | PkiBody::P10cr(_),
-                Fault::CaErrorWaiting | Fault::CaWaitsForEver,
-            ) if self.setting.scenario.delay == Delay::None => {
-                // Asked for at a CA that grants at once: the enrollment is entered, and
-                // what would have been handed out waits.
+            (body, _) if spoils && begins(body) && enrolls => self.open(request, Some(whim))?,
+            (body, Fault::CaErrorWaiting | Fault::CaWaitsForEver)
+                if begins(body) && self.setting.scenario.delay == Delay::None =>
+            {
+                // Asked for at a CA that answers at once: the request is entered, and what
+                // would have been handed out waits.
                 self.setting.scenario.delay = Delay::Error;
-                let made = self.enroll(request, None);
+                let made = self.open(request, None);
                 self.setting.scenario.delay = Delay::None;
                 if whim == Fault::CaWaitsForEver
                     && let Some(case) = self.books.get_mut(&request.id)
@@ -474,17 +514,31 @@ impl Ca {
 
     fn order_of(&self, request: &Request<'_>) -> Result<usize, Breach> {
         let kind = self.setting.scenario.kind;
-        let key = match (&request.message.body, kind) {
-            (PkiBody::Ir(requests), Kind::Ir) | (PkiBody::Cr(requests), Kind::Cr) => requests
-                .first()
-                .and_then(|one| one.request.template.public_key.as_deref()),
-            (PkiBody::P10cr(csr), Kind::P10cr) => Some(csr.public_key.raw),
+        let wanted_in = |requests: &[CertReqMsg<'_>]| {
+            let key = requests.first()?.request.template.public_key.as_deref()?;
+            self.wanted.iter().position(|wanted| wanted == key)
+        };
+        let order = match (&request.message.body, kind) {
+            (PkiBody::Ir(requests), Kind::Ir) | (PkiBody::Cr(requests), Kind::Cr) => {
+                wanted_in(requests)
+            }
+            (PkiBody::Kur(requests), Kind::Kur) if updates_signer(requests, request.secret) => {
+                wanted_in(requests)
+            }
+            (PkiBody::P10cr(csr), Kind::P10cr) => {
+                let key = csr.public_key.raw;
+                self.wanted.iter().position(|wanted| wanted == key)
+            }
+            (PkiBody::Rr(details), Kind::Rr | Kind::Revive) => self.held_by(details),
+            // A question is nobody's.
+            (PkiBody::Genm(question), Kind::Genm)
+                if question.len() == 1 && question[0].info_type == oid::IT_CA_CERTS =>
+            {
+                Some(0)
+            }
             _ => None,
         };
-        self.wanted
-            .iter()
-            .position(|wanted| Some(wanted.as_slice()) == key)
-            .ok_or_else(|| Breach::new(Invariant::InTurn, "a request that nobody wanted"))
+        order.ok_or_else(|| Breach::new(Invariant::InTurn, "a request that nobody wanted"))
     }
 
     /// The certReqId of responses (RFC 9483, 4.1.4).
@@ -504,8 +558,11 @@ impl Ca {
         self.serial += 1;
         let subject = Name::common_name("device");
         let wrong_key;
-        let (mut key, mut issuer, mut validity) =
-            (&self.wanted[case.order], ROOT_KEY, crypto::VALID);
+        let usual = match self.setting.habits.intermediate {
+            true => crypto::SUB_KEY,
+            false => ROOT_KEY,
+        };
+        let (mut key, mut issuer, mut validity) = (&self.wanted[case.order], usual, crypto::VALID);
         match case.spoilt {
             Some(Fault::CaWrongKey) => {
                 wrong_key = crypto::public_key("another");
@@ -519,6 +576,7 @@ impl Ca {
         case.certificate = Some(Issued {
             der: der.clone(),
             good: case.spoilt.is_none(),
+            damaged: false,
             standing: Standing::Out,
         });
         der
@@ -528,4 +586,29 @@ impl Ca {
         self.setting.scenario.protection == Protection::Certificate
             || self.setting.habits.signs_always
     }
+}
+
+/// Whether a message begins a transaction.
+fn begins(body: &PkiBody<'_>) -> bool {
+    matches!(
+        body,
+        PkiBody::Ir(_)
+            | PkiBody::Cr(_)
+            | PkiBody::P10cr(_)
+            | PkiBody::Kur(_)
+            | PkiBody::Rr(_)
+            | PkiBody::Genm(_)
+    )
+}
+
+/// Whether a kur names the certificate that signs it (RFC 9483, 4.1.3).
+fn updates_signer(requests: &[CertReqMsg<'_>], generation: usize) -> bool {
+    let own = crate::wish::own_credential(generation).certificate;
+    let own = Certificate::from_der(&own).expect("a certificate");
+    let control = requests
+        .first()
+        .and_then(|one| one.request.controls.first())
+        .filter(|control| control.oid == oid::REG_CTRL_OLD_CERT_ID)
+        .and_then(|control| CertId::from_der(control.value).ok());
+    control.is_some_and(|id| id.serial_number == own.serial)
 }

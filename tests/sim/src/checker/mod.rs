@@ -2,15 +2,19 @@
 //! in the store, what goes over the wire, what the CA has in its books, and what the
 //! machine tells. Nothing here asks the machine what it thinks it is doing.
 
+mod step;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_cmp::{BodyType, Certificate, FailInfo, PkiMessage};
 use abide_enroll::{
-    Change, Confirmation, Event, FailureClass, Limits, Outcome, Phase, TransactionRecord,
+    Answer, Change, Confirmation, Event, FailureClass, Limits, Operation, Outcome, Phase,
+    TransactionRecord,
 };
 
 use crate::ca::{Ca, Standing, Told};
 use crate::call::{Returned, Verb};
+use step::{follows, passes};
 
 macro_rules! invariants {
     ($($variant:ident $name:literal $doc:literal)*) => {
@@ -43,12 +47,14 @@ invariants! {
     StoredFirst "stored-first" "What is sent is durable in the store, as it is sent."
     OctetForOctet "octet-for-octet" "Under one transactionID one request and one certConf leave, and every repetition is the same octet for octet."
     BooksBalance "books-balance" "Every certificate at the CA is a stored chain, a declared orphan, taken back, or still on its way."
-    OneEach "one-each" "There are no more issued transactions than there were wishes."
+    OneEach "one-each" "There are no more transactions with a good end than there were decisions to begin one."
     ChainKept "chain-kept" "A validated chain stays as it is for ever."
     EndIsEnd "end-is-end" "An ended transaction never changes."
     OnlyProof "only-proof" "No state follows from an answer that is not proven to be the CA's answer to this request."
     TakesTheAnswer "takes-the-answer" "A proven answer has the effect that RFC 9483 gives it, at once."
     OnlyGoodCertificates "only-good-certificates" "A certificate is stored only when it is for the wanted key, valid and under a trust anchor."
+    RevocationsAgree "revocations-agree" "A revocation is told as done only when the CA has done it; and one that the CA has done is never told as failed without a word that it may have been done."
+    TellsTheOperator "tells-the-operator" "What an unproven refusal says, or why an answer cannot be read, is told, the former as unauthenticated."
     InTurn "in-turn" "What the CA receives fits what it said before."
     NoHammering "no-hammering" "No message goes out before the time that policy, checkAfter and Retry-After give it, and no more polls than allowed."
     BoundedWait "bounded-wait" "No wait is longer than policy allows, nor beyond the deadline."
@@ -108,6 +114,10 @@ pub(crate) struct Evidence {
     pub(crate) weight: Weight,
     pub(crate) told: Told,
     pub(crate) retry_after_s: Option<u64>,
+    /// Whether the request may have arrived.
+    pub(crate) arrived: bool,
+    /// What the operator must be told all the same.
+    pub(crate) words: &'static [&'static str],
 }
 
 impl Evidence {
@@ -116,6 +126,8 @@ impl Evidence {
             weight: Weight::Nothing,
             told: Told::Nonsense,
             retry_after_s: None,
+            arrived: true,
+            words: &[],
         }
     }
 }
@@ -123,10 +135,33 @@ impl Evidence {
 /// What a worker has done since its last commit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Since {
-    pub(crate) sent: bool,
+    pub(crate) sent: Option<Vec<u8>>,
+    /// Whether the call has sent anything, be it before that commit.
+    pub(crate) traffic: bool,
+    /// Commits that others were faster with.
+    pub(crate) conflicts: u32,
     pub(crate) evidence: Option<Evidence>,
     /// When the evidence came, on the worker's clock.
     pub(crate) told_ms: u64,
+}
+
+/// What a transaction that ended well has brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Got {
+    /// A certificate and its issuers.
+    Chain(Vec<Vec<u8>>),
+    /// What a genp says; nothing after an rr.
+    Answer(Option<Answer>),
+}
+
+impl Got {
+    pub(crate) fn of(outcome: &Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::Issued(issued) => Some(Self::Chain(issued.chain.clone())),
+            Outcome::Done(done) => Some(Self::Answer(done.answer.clone())),
+            Outcome::Waiting(_) | Outcome::Failed(_) => None,
+        }
+    }
 }
 
 /// The circumstances of a commit or a message.
@@ -152,6 +187,8 @@ struct Watched {
     stored: BTreeSet<Vec<u8>>,
     request: Vec<u8>,
     sent: BTreeSet<Vec<u8>>,
+    /// Copies of the last message that may have arrived.
+    copies: u32,
     polls: u32,
     /// Attempts in a row that brought nothing, as the store has them.
     fruitless: u32,
@@ -160,12 +197,24 @@ struct Watched {
     refused: Option<FailInfo>,
 }
 
+/// An order.
+#[derive(Clone, Default)]
+struct Wish {
+    /// The transaction that it names.
+    named: Option<Vec<u8>>,
+    /// Calls to begin without a condition.
+    begins: u32,
+    /// The transactions after which one was to begin.
+    after: BTreeSet<Option<String>>,
+}
+
 /// The judge.
 pub(crate) struct Checker {
     limits: Limits,
+    /// What every question is answered with.
+    answer: Option<Answer>,
     transactions: BTreeMap<Vec<u8>, Watched>,
-    /// By order: the transaction it names and the number of begin calls.
-    orders: Vec<(Option<Vec<u8>>, u32)>,
+    orders: Vec<Wish>,
     /// The ended transaction that the order named when a worker was last told to begin.
     saw: BTreeMap<usize, Option<Vec<u8>>>,
     secrets: Vec<Vec<u8>>,
@@ -177,11 +226,12 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    pub(crate) fn new(orders: usize, limits: Limits) -> Self {
+    pub(crate) fn new(orders: usize, limits: Limits, answer: Option<Answer>) -> Self {
         Self {
             limits,
+            answer,
             transactions: BTreeMap::new(),
-            orders: vec![(None, 0); orders],
+            orders: vec![Wish::default(); orders],
             saw: BTreeMap::new(),
             secrets: Vec::new(),
             clocks_differ: false,
@@ -195,12 +245,19 @@ impl Checker {
         self.secrets.push(secret);
     }
 
-    pub(crate) fn on_call(&mut self, order: usize, verb: Verb, worker: usize) {
-        if verb == Verb::Begin {
-            let ended = self.latest(order).filter(|record| !record.phase.is_open());
-            let seen = ended.map(|record| record.transaction_id.to_vec());
-            self.saw.insert(worker, seen);
-            self.orders[order].1 += 1;
+    pub(crate) fn on_call(&mut self, order: usize, verb: &Verb, worker: usize) {
+        if *verb == Verb::Resume {
+            return;
+        }
+        let ended = self.latest(order).filter(|record| !record.phase.is_open());
+        let seen = ended.map(|record| record.transaction_id.to_vec());
+        self.saw.insert(worker, seen);
+        let wish = &mut self.orders[order];
+        match verb {
+            Verb::BeginAfter(last) => {
+                wish.after.insert(last.clone());
+            }
+            _ => wish.begins += 1,
         }
     }
 
@@ -244,7 +301,7 @@ impl Checker {
             }
             self.dirty = true;
             if envelope.kind == "order" {
-                self.orders[order].0 = Some(named_transaction(&put.body));
+                self.orders[order].named = Some(named_transaction(&put.body));
                 continue;
             }
             let entry = abide_enroll::Entry {
@@ -281,6 +338,7 @@ impl Checker {
                 request,
                 record,
                 sent: BTreeSet::new(),
+                copies: 0,
                 polls: 0,
                 fruitless: 0,
                 not_before_ms: 0,
@@ -307,8 +365,16 @@ impl Checker {
             since,
             when,
             watched.generation,
+            watched.copies,
             &self.limits,
         )?;
+        if since
+            .evidence
+            .as_ref()
+            .is_some_and(|evidence| !evidence.arrived)
+        {
+            watched.copies = watched.copies.saturating_sub(1);
+        }
         watched.note_pace(&record, since, &self.limits);
         if let Some(Evidence {
             weight: Weight::Must,
@@ -338,11 +404,11 @@ impl Checker {
             .map_err(|error| Breach::new(Invariant::InTurn, error.to_string()))?;
         let id = message.header.transaction_id.unwrap_or_default().to_vec();
         let body = message.body.body_type();
-        let enrolls = matches!(body, BodyType::Ir | BodyType::Cr | BodyType::P10cr);
+        let begins = !matches!(body, BodyType::PollReq | BodyType::CertConf);
         if !self.transactions.contains_key(&id) {
             return breach(Invariant::StoredFirst, "an unknown transactionID");
         }
-        if enrolls {
+        if begins {
             self.old_ends_first(order, &id, when)?;
         }
         let clocks_differ = self.clocks_differ;
@@ -351,10 +417,10 @@ impl Checker {
         if !watched.stored.contains(octets) {
             return breach(Invariant::StoredFirst, format!("a {}", body.name()));
         }
-        if enrolls && watched.request != octets {
+        if begins && watched.request != octets {
             return breach(Invariant::OctetForOctet, format!("another {}", body.name()));
         }
-        if since.sent {
+        if since.sent.is_some() {
             return breach(
                 Invariant::NoHammering,
                 "two messages without a write between",
@@ -370,6 +436,7 @@ impl Checker {
             );
         }
         let first = watched.sent.insert(octets.to_vec());
+        watched.copies = if first { 1 } else { watched.copies + 1 };
         if first && body == BodyType::PollReq {
             watched.polls += 1;
             if watched.polls > limits.maximum_polls {
@@ -385,7 +452,11 @@ impl Checker {
         };
         // Who was overtaken between write and message begins nothing: its transaction has
         // been ended, and declared an orphan, by somebody else.
-        let declared = own.record.failure.as_ref().is_some_and(|f| f.orphan);
+        let declared = match own.record.operation {
+            Operation::Genm => true,
+            Operation::Rr => tells_of_doubt(&own.record),
+            _ => own.record.failure.as_ref().is_some_and(|f| f.orphan),
+        };
         if !own.sent.is_empty() || (!own.record.phase.is_open() && declared) {
             return Ok(());
         }
@@ -418,37 +489,42 @@ impl Checker {
     /// begun.
     fn counts(&self, watched: &Watched) -> bool {
         let named =
-            self.orders[watched.order].0.as_deref() == Some(&watched.record.transaction_id[..]);
+            self.orders[watched.order].named.as_deref() == Some(&watched.record.transaction_id[..]);
         named || !self.torn || !watched.sent.is_empty()
     }
 
     pub(crate) fn on_return(
         &mut self,
-        verb: Verb,
+        verb: &Verb,
         order: usize,
         returned: &Returned,
-        known: Option<&(String, Vec<Vec<u8>>)>,
-        traffic: bool,
+        known: Option<&(String, Got)>,
+        since: &Since,
         when: When,
     ) -> Checked {
+        self.loses_no_answer(order, returned, since)?;
         let latest = self.latest(order).map(TransactionRecord::id);
-        if let (Verb::Resume, Some((id, chain))) = (verb, known)
+        if let (Verb::Resume, Some((id, got))) = (verb, known)
             && latest.as_ref() == Some(id)
         {
             match returned {
-                _ if traffic => return breach(Invariant::QuietWhenIssued, "it sent something"),
-                Ok(progress) => match &progress.outcome {
-                    Outcome::Issued(issued) if issued.chain == *chain => {}
-                    other => return breach(Invariant::QuietWhenIssued, format!("{other:?}")),
-                },
-                Err(abide_enroll::Error::Storage(_)) => {}
+                _ if since.traffic => {
+                    return breach(Invariant::QuietWhenIssued, "it sent something");
+                }
+                Ok(progress) => {
+                    if Got::of(&progress.outcome).as_ref() != Some(got) {
+                        let what = format!("{:?}", progress.outcome);
+                        return breach(Invariant::QuietWhenIssued, what);
+                    }
+                }
+                Err(abide_enroll::Error::Storage(_) | abide_enroll::Error::Key(_)) => {}
                 Err(error) => return breach(Invariant::QuietWhenIssued, format!("{error:?}")),
             }
         }
         let Ok(progress) = returned else {
             return Ok(());
         };
-        let named = self.orders[order].0.as_deref();
+        let named = self.orders[order].named.as_deref();
         let Some(watched) = named.and_then(|id| self.transactions.get(id)) else {
             return Ok(());
         };
@@ -477,9 +553,34 @@ impl Checker {
                     );
                 }
             }
+            Outcome::Done(done) if done.answer != self.answer => {
+                return breach(Invariant::TakesTheAnswer, format!("{:?}", done.answer));
+            }
             Outcome::Issued(_) | Outcome::Done(_) => {}
         }
         Ok(())
+    }
+
+    /// What the CA has said must not be lost because others were at work too, as long as
+    /// nothing else came of their work.
+    fn loses_no_answer(&self, order: usize, returned: &Returned, since: &Since) -> Checked {
+        let latest = self.latest(order);
+        let (Err(abide_enroll::Error::Busy(_)), Some(record)) = (returned, latest) else {
+            return Ok(());
+        };
+        let proven = since.evidence.as_ref().is_some_and(|evidence| {
+            evidence.weight == Weight::Must && evidence.told != Told::Nonsense
+        });
+        let awaited = record.phase.is_open()
+            && record.pending
+            && since.sent.as_deref() == Some(&record.last_request[..]);
+        match proven && awaited && since.conflicts <= abide_enroll::limits::RACES {
+            true => breach(
+                Invariant::TakesTheAnswer,
+                "an answer was dropped for others",
+            ),
+            false => Ok(()),
+        }
     }
 
     /// What can only be seen of the whole.
@@ -492,7 +593,15 @@ impl Checker {
         for watched in self.transactions.values() {
             let counts = watched.record.phase.is_open() && self.counts(watched);
             open[watched.order] += u32::from(counts);
-            issued[watched.order] += u32::from(watched.record.phase == Phase::Issued);
+            let good = matches!(watched.record.phase, Phase::Issued | Phase::Done);
+            issued[watched.order] += u32::from(good);
+            let revoked = ca.held[watched.order].by.is_some();
+            if watched.record.phase == Phase::Done
+                && watched.record.operation == Operation::Rr
+                && !revoked
+            {
+                return breach(Invariant::RevocationsAgree, "told as done, and was not");
+            }
             if let Some(leaf) = watched.record.chain.first() {
                 let good = ca
                     .books
@@ -515,13 +624,30 @@ impl Checker {
         if open.iter().any(|&count| count > 1) {
             return breach(Invariant::OneLiveTransaction, "there are two");
         }
-        let wishes = self.orders.iter().map(|(_, wishes)| *wishes);
+        let wishes = self
+            .orders
+            .iter()
+            .map(|wish| wish.begins + wish.after.len() as u32);
         if issued
             .iter()
             .zip(wishes)
             .any(|(&issued, wishes)| issued > wishes)
         {
-            return breach(Invariant::OneEach, "more certificates than wishes");
+            return breach(Invariant::OneEach, "more good ends than decisions");
+        }
+        for by in ca.held.iter().filter_map(|held| held.by.as_ref()) {
+            let record = self.transactions.get(by).map(|watched| &watched.record);
+            let told = record.is_some_and(|record| match record.phase {
+                Phase::Failed => tells_of_doubt(record),
+                _ => true,
+            });
+            if !told {
+                let failure = record.and_then(|record| record.failure.as_ref());
+                return breach(
+                    Invariant::RevocationsAgree,
+                    format!("done, and told as failed: {failure:?}"),
+                );
+            }
         }
         for (id, case, certificate) in ca.standing() {
             let Some(watched) = self.transactions.get(id) else {
@@ -560,9 +686,20 @@ impl Checker {
         Ok(())
     }
 
+    /// What the latest transaction of an order has brought, as it is durable.
+    pub(crate) fn got(&self, order: usize) -> Option<(String, Got)> {
+        let record = self.latest(order)?;
+        let got = match record.phase {
+            Phase::Issued => Got::Chain(record.chain.iter().map(|der| der.to_vec()).collect()),
+            Phase::Done => Got::Answer(self.answer.clone()),
+            _ => return None,
+        };
+        Some((record.id(), got))
+    }
+
     /// The latest transaction of an order, as it is durable.
     pub(crate) fn latest(&self, order: usize) -> Option<&TransactionRecord> {
-        let id = self.orders[order].0.as_ref()?;
+        let id = self.orders[order].named.as_ref()?;
         Some(&self.transactions.get(id)?.record)
     }
 }
@@ -607,151 +744,11 @@ impl Watched {
     }
 }
 
-/// Judges one step of one transaction.
-fn follows(
-    before: &TransactionRecord,
-    after: &TransactionRecord,
-    since: &Since,
-    when: When,
-    generation: u32,
-    limits: &Limits,
-) -> Checked {
-    let refusing = before.failure.is_some();
-    let class = after.failure.as_ref().map(|failure| failure.class);
-    let out_of_time = when.now_ms >= before.deadline_ms || before.polls >= limits.maximum_polls;
-    let edited = when.generation != generation;
-    // Where no answer is needed: an end by time or by a new configuration.
-    let given_up = match after.phase {
-        Phase::Failed => match class {
-            Some(FailureClass::Expired) => out_of_time,
-            Some(FailureClass::Permanent) => edited,
-            _ => false,
-        },
-        Phase::Issued => {
-            after.confirmation == Confirmation::Unacknowledged && (out_of_time || edited)
-        }
-        _ => false,
-    };
-    if after.phase == Phase::Failed && after.failure.as_ref().is_none_or(|f| f.reason.is_empty()) {
-        return breach(Invariant::SaysWhy, "no reason");
-    }
-    let Some(evidence) = &since.evidence else {
-        if given_up {
-            return Ok(());
-        }
-        if !after.phase.is_open() {
-            return breach(
-                Invariant::SaysWhy,
-                format!("{:?} as {class:?}", after.phase),
-            );
-        }
-        return match state(before) == state(after) {
-            true => Ok(()),
-            false => breach(
-                Invariant::OnlyProof,
-                format!("{:?} became {:?} by itself", before.phase, after.phase),
-            ),
-        };
-    };
-    let nothing = evidence.weight == Weight::Nothing || evidence.told == Told::Nonsense;
-    if nothing {
-        let pends = (before.pending, after.pending) == (true, true);
-        return match pends && state(before) == state(after) {
-            true => Ok(()),
-            false => breach(
-                Invariant::OnlyProof,
-                format!("{:?} became {:?}", before.phase, after.phase),
-            ),
-        };
-    }
-    if evidence.weight == Weight::May {
-        return Ok(());
-    }
-    let taken = match &evidence.told {
-        Told::Waiting(id, _) => {
-            let phase = match before.phase {
-                Phase::Confirming => Phase::Confirming,
-                _ => Phase::Polling,
-            };
-            // An error does not take the certReqId from those who are already polling.
-            let id = before.cert_req_id.unwrap_or(*id);
-            after.phase == phase && after.cert_req_id == Some(id) && !after.pending
-        }
-        Told::Granted {
-            certificate,
-            good: true,
-            implicit,
-        } => {
-            let phase = match implicit {
-                true => Phase::Issued,
-                false => Phase::Confirming,
-            };
-            after.phase == phase
-                && after.failure.is_none()
-                && after
-                    .chain
-                    .first()
-                    .is_some_and(|leaf| leaf[..] == certificate[..])
-        }
-        Told::Granted { implicit, .. } => {
-            let phase = match implicit {
-                true => Phase::Failed,
-                false => Phase::Confirming,
-            };
-            after.phase == phase && class == Some(FailureClass::Security) && after.chain.is_empty()
-        }
-        Told::Refused(fail_info) => {
-            let names = fail_info.names();
-            after.phase == Phase::Failed
-                && class == Some(FailureClass::Refused)
-                && after
-                    .failure
-                    .as_ref()
-                    .is_some_and(|f| names.eq(f.fail_info.iter()))
-        }
-        Told::Confirmed if refusing => {
-            after.phase == Phase::Failed && class == Some(FailureClass::Security)
-        }
-        Told::Confirmed => {
-            after.phase == Phase::Issued && after.confirmation == Confirmation::Confirmed
-        }
-        Told::ConfirmationRefused if refusing => after.phase == Phase::Failed,
-        Told::ConfirmationRefused => {
-            after.phase == Phase::Issued && after.confirmation == Confirmation::Unacknowledged
-        }
-        Told::Nonsense => true,
-    };
-    match taken {
-        true => Ok(()),
-        false => breach(
-            Invariant::TakesTheAnswer,
-            format!(
-                "{:?} became {:?}, {:?}, after {:?}",
-                before.phase, after.phase, after.confirmation, evidence.told
-            ),
-        ),
-    }
-}
-
-/// Everything in a record that an answer could change.
-fn state(record: &TransactionRecord) -> (Phase, Confirmation, Option<i64>, usize, bool) {
-    (
-        record.phase,
-        record.confirmation,
-        record.cert_req_id,
-        record.chain.len(),
-        record.failure.is_some(),
-    )
-}
-
-/// RFC 9483, 3.6.4.
-fn passes(fail_info: FailInfo) -> bool {
-    [
-        FailInfo::SYSTEM_UNAVAIL,
-        FailInfo::SYSTEM_FAILURE,
-        FailInfo::TRANSACTION_ID_IN_USE,
-    ]
-    .contains(&fail_info)
+/// Whether a failed rr says that the CA may have done, or has done, what it asked for.
+fn tells_of_doubt(record: &TransactionRecord) -> bool {
+    record.failure.as_ref().is_some_and(|failure| {
+        failure.advice.contains("may have done it") || failure.advice.contains("revoked already")
+    })
 }
 
 /// The transaction that a stored order names: schema 1, then an array that begins with it.

@@ -1,20 +1,21 @@
 //! The world: machines that work on orders over one store, a network, a CA and a clock,
 //! all moved one step at a time by one seed.
 
+mod host;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use abide_cmp::protection::Verdict;
-use abide_enroll::{Credential, Enrollment, Error, Outcome, Phase, StorageError};
+use abide_enroll::{Answer as Told, Credential, Enrollment, Error, Outcome};
 
 use crate::ca::{Ca, Fixed};
-use crate::call::{Answer, Call, Import, Returned, Step, Verb};
-use crate::checker::{Breach, Checker, Invariant, Since, When};
+use crate::call::{Answer, Call, Import, Machine, Native, Returned, Step, Verb};
+use crate::checker::{Breach, Checker, Got, Invariant, Since};
 use crate::crypto;
 use crate::fault::{Fault, Place, Plan};
 use crate::network::Network;
-use crate::scenario::{DAY, HOUR, MINUTE, SECOND, Setting};
+use crate::scenario::{Kind, MINUTE, SECOND, Setting};
 use crate::store::Store;
 use crate::wish::{enrollment, new_key, own_credential, secret};
 
@@ -32,9 +33,9 @@ const ATTEMPTS: u32 = 4;
 pub struct Tally {
     /// Steps: imports asked for and imports answered.
     pub steps: u64,
-    /// Orders that ended with a certificate.
-    pub issued: u64,
-    /// Orders that ended without one, and said why.
+    /// Orders that ended with what was asked for.
+    pub served: u64,
+    /// Orders that ended without it, and said why.
     pub failed: u64,
     /// Transactions that were declared orphans.
     pub orphans: u64,
@@ -60,7 +61,7 @@ enum Work {
 }
 
 struct Worker {
-    call: Option<Call>,
+    call: Option<Box<dyn Call>>,
     work: Work,
     verb: Verb,
     order: usize,
@@ -68,10 +69,8 @@ struct Worker {
     credential: usize,
     offset_ms: i64,
     since: Since,
-    /// Whether the call has sent anything.
-    traffic: bool,
-    /// The transaction and the chain that were there when the call began.
-    known: Option<(String, Vec<Vec<u8>>)>,
+    /// The transaction and its result that were there when the call began.
+    known: Option<(String, Got)>,
 }
 
 /// What the operator of an order knows.
@@ -81,7 +80,7 @@ struct Order {
     credential: usize,
     due_ms: u64,
     attempts: u32,
-    chain: Option<Vec<Vec<u8>>>,
+    got: Option<Got>,
     asked_again: bool,
     closed: bool,
     /// Whether the last transaction is to be followed by another.
@@ -92,6 +91,7 @@ struct Order {
 
 /// One world.
 pub struct World {
+    machine: Rc<dyn Machine>,
     rng: fastrand::Rng,
     plan: Plan,
     now_ms: u64,
@@ -101,6 +101,7 @@ pub struct World {
     /// A worker that is called in, and the order it is called in for: it keeps the turn.
     guest: Option<(usize, usize)>,
     orders: Vec<Order>,
+    conditional: bool,
     store: Store,
     network: Network,
     ca: Ca,
@@ -115,13 +116,18 @@ pub struct World {
 impl World {
     /// A world that is about to begin. Everything in it follows from its arguments.
     pub fn new(setting: &Setting, plan: Plan, mut rng: fastrand::Rng, trace: bool) -> Self {
-        static FIXED: OnceLock<Fixed> = OnceLock::new();
-        let fixed = FIXED.get_or_init(Fixed::new).clone();
+        static FIXED: OnceLock<Arc<Fixed>> = OnceLock::new();
+        let fixed = Arc::clone(FIXED.get_or_init(Fixed::new));
         let secret = secret(&mut rng);
         let wanted = (0..setting.orders)
             .map(|order| crypto::public_key(&new_key(order)))
             .collect();
-        let mut checker = Checker::new(setting.orders, setting.limits);
+        let mut checker = Checker::new(
+            setting.orders,
+            setting.limits,
+            (setting.scenario.kind == Kind::Genm)
+                .then(|| Told::Certificates(vec![fixed.root.clone()])),
+        );
         checker.keep_secret(secret.clone());
         let orders = (0..setting.orders)
             .map(|order| Order {
@@ -130,7 +136,7 @@ impl World {
                 credential: 0,
                 due_ms: START_MS,
                 attempts: 0,
-                chain: None,
+                got: None,
                 asked_again: false,
                 closed: false,
                 again: true,
@@ -147,11 +153,11 @@ impl World {
                 credential: 0,
                 offset_ms: 0,
                 since: Since::default(),
-                traffic: false,
                 known: None,
             })
             .collect();
         Self {
+            machine: Rc::new(Native),
             ca: Ca::new(setting, fixed, secret, wanted),
             rng,
             plan,
@@ -160,6 +166,7 @@ impl World {
             turn: 0,
             guest: None,
             orders,
+            conditional: setting.conditional,
             store: Store::default(),
             network: Network::default(),
             checker,
@@ -168,6 +175,11 @@ impl World {
             tally: Tally::default(),
             trace: trace.then(Vec::new),
         }
+    }
+
+    /// The same with another form of the machine.
+    pub fn with(self, machine: Rc<dyn Machine>) -> Self {
+        Self { machine, ..self }
     }
 
     /// Lets the world run to its end and tells where faults could have struck.
@@ -214,8 +226,8 @@ impl World {
             trace: self.trace.take().unwrap_or_default(),
         })?;
         for order in &self.orders {
-            match order.chain {
-                Some(_) => self.tally.issued += 1,
+            match order.got {
+                Some(_) => self.tally.served += 1,
                 None => self.tally.failed += 1,
             }
         }
@@ -295,7 +307,7 @@ impl World {
 
     fn wants_call(&self, order: usize) -> bool {
         let order = &self.orders[order];
-        !order.closed && (order.chain.is_none() || !order.asked_again)
+        !order.closed && (order.got.is_none() || !order.asked_again)
     }
 
     /// An idle machine looks for something to do. False when there is nothing ever more.
@@ -320,23 +332,21 @@ impl World {
             .is_some_and(|record| record.phase.is_open());
         // Somebody who does not know better begins where something is open already.
         let hasty = open && self.workers.len() > 1 && self.rng.u8(..8) == 0;
+        let last = self.checker.latest(order).map(|record| record.id());
         let verb = match (self.orders[order].again && !open) || hasty {
+            true if self.conditional => Verb::BeginAfter(last),
             true => Verb::Begin,
             false => Verb::Resume,
         };
-        self.checker.on_call(order, verb, turn);
+        self.checker.on_call(order, &verb, turn);
         let generation = self.orders[order].generation;
-        let latest = self.checker.latest(order);
-        let issued = latest.filter(|record| record.phase == Phase::Issued);
-        let known = issued.map(|record| {
-            let chain = record.chain.iter().map(|der| der.to_vec()).collect();
-            (record.id(), chain)
-        });
+        let known = self.checker.got(order);
         self.note(|_| format!("machine {turn}: {verb:?} of order {order}"));
         // Until the call tells more, others keep away for a while, or do not.
         let races = !matches!(self.plan, Plan::Script(_)) && self.rng.u8(..8) == 0;
         self.orders[order].due_ms = self.now_ms + if races { 0 } else { MINUTE };
-        let (call, step) = Call::start(verb, Rc::clone(&self.orders[order].enrollment));
+        let enrollment = Rc::clone(&self.orders[order].enrollment);
+        let (call, step) = self.machine.start(&verb, enrollment);
         let worker = &mut self.workers[turn];
         worker.call = Some(call);
         worker.verb = verb;
@@ -344,7 +354,6 @@ impl World {
         worker.generation = generation;
         worker.credential = self.orders[order].credential;
         worker.since = Since::default();
-        worker.traffic = false;
         worker.known = known;
         self.stepped(step)?;
         Ok(true)
@@ -425,193 +434,6 @@ impl World {
         }
     }
 
-    fn clock(&self) -> u64 {
-        self.now_ms
-            .saturating_add_signed(self.workers[self.turn].offset_ms)
-    }
-
-    fn when(&self) -> When {
-        When {
-            now_ms: self.clock(),
-            generation: self.workers[self.turn].generation,
-            worker: self.turn,
-        }
-    }
-
-    fn perform(&mut self, import: Import) -> Result<(), Breach> {
-        let turn = self.turn;
-        let places: &[Place] = match &import {
-            Import::Load { .. } => &[Place::Import, Place::Load],
-            Import::Commit(_) => &[Place::Import, Place::Commit],
-            Import::Exchange { .. } => &[Place::Import, Place::Exchange],
-            Import::Now => &[Place::Import, Place::Clock],
-            _ => &[Place::Import],
-        };
-        let fault = self.strike(places);
-        match fault {
-            Some(Fault::CrashBefore) => {
-                self.die();
-                return Ok(());
-            }
-            Some(Fault::Stall) => self.advance(self.now_ms + 10 * MINUTE)?,
-            Some(Fault::AnotherMachine) if self.guest.is_none() && self.workers.len() > 1 => {
-                // The import is asked for again when the other one is through.
-                let other = (0..self.workers.len())
-                    .find(|&other| other != turn && matches!(self.workers[other].work, Work::Idle));
-                if let Some(other) = other {
-                    self.guest = Some((other, self.workers[turn].order));
-                    self.workers[turn].work = Work::Asked(import);
-                    return Ok(());
-                }
-            }
-            Some(Fault::ClockBack) => {
-                self.checker.clocks_differ = true;
-                self.workers[turn].offset_ms -= DAY as i64;
-            }
-            Some(Fault::ClockForth) => {
-                self.checker.clocks_differ = true;
-                self.workers[turn].offset_ms += HOUR as i64;
-            }
-            _ => {}
-        }
-        let name = import.name();
-        let Some(answer) = self.answer(import, fault)? else {
-            self.die();
-            return Ok(());
-        };
-        self.note(|_| format!("machine {turn}: {name}{}", shown(&answer)));
-        match fault {
-            Some(Fault::CrashAfter) => self.die(),
-            _ => self.workers[turn].work = Work::Answered(answer),
-        }
-        Ok(())
-    }
-
-    /// What the host answers; none when the machine dies over it.
-    fn answer(&mut self, import: Import, fault: Option<Fault>) -> Result<Option<Answer>, Breach> {
-        let credential = self.workers[self.turn].credential;
-        Ok(Some(match import {
-            Import::Now => Answer::Now(self.clock()),
-            Import::Random(count) => Answer::Octets(
-                std::iter::repeat_with(|| self.rng.u8(..))
-                    .take(count)
-                    .collect(),
-            ),
-            Import::Load { .. } if fault == Some(Fault::LoadFails) => Answer::Entry(Err(
-                StorageError::Unavailable("no route to the store".into()),
-            )),
-            Import::Load { kind, id } => Answer::Entry(Ok(self.store.load(&kind, &id))),
-            Import::Commit(changes) => return self.commit(&changes, fault),
-            Import::Exchange {
-                endpoint: _,
-                message,
-                timeout_ms,
-            } => self.exchange(&message, timeout_ms, fault)?,
-            Import::PublicKey(key) => Answer::Octets(crypto::public_key(&key)),
-            Import::Sign { key, data } => {
-                Answer::Octets(crypto::signature(&crypto::public_key(&key), &data))
-            }
-            Import::Mac {
-                parameters, data, ..
-            } => Answer::Octets(crypto::mac(
-                &self.ca.secrets[credential],
-                &parameters,
-                &data,
-            )),
-            Import::Verify {
-                public_key,
-                data,
-                signature,
-            } => Answer::Verdict(match crypto::signature(&public_key, &data) == signature {
-                true => Verdict::Valid,
-                false => Verdict::Invalid,
-            }),
-            Import::Fingerprint { salt, .. } => {
-                Answer::Octets(crypto::fingerprint(&self.ca.secrets[credential], &salt))
-            }
-            Import::Emit(event) => {
-                self.checker.on_event(&event)?;
-                self.note(|world| {
-                    format!(
-                        "machine {}: says {}: {}",
-                        world.turn, event.name, event.text
-                    )
-                });
-                Answer::Done
-            }
-        }))
-    }
-
-    fn commit(
-        &mut self,
-        changes: &[abide_enroll::Change],
-        fault: Option<Fault>,
-    ) -> Result<Option<Answer>, Breach> {
-        let unavailable = || StorageError::Unavailable("the disk is full".into());
-        match fault {
-            Some(Fault::StoreFails) => return Ok(Some(Answer::Versions(Err(unavailable())))),
-            Some(Fault::StoreConflict) => {
-                let conflict = StorageError::Conflict("somebody".into());
-                return Ok(Some(Answer::Versions(Err(conflict))));
-            }
-            Some(Fault::StoreSlow) => self.advance(self.now_ms + MINUTE)?,
-            _ => {}
-        }
-        let written = match fault {
-            Some(Fault::TornHead) => &changes[..1],
-            Some(Fault::TornTail) => &changes[changes.len() - 1..],
-            _ => changes,
-        };
-        let versions = self.store.commit(written);
-        let torn = written.len() < changes.len() && versions.is_ok();
-        self.checker.torn |= torn;
-        if versions.is_ok() {
-            let when = self.when();
-            let worker = &mut self.workers[self.turn];
-            let since = std::mem::take(&mut worker.since);
-            let order = worker.order;
-            self.checker.on_commit(order, written, &since, when)?;
-            self.note(|world| {
-                let record = world.checker.latest(order);
-                format!("durable: {:?}", record.map(|record| record.phase))
-            });
-        }
-        Ok(match fault {
-            _ if torn => None,
-            Some(Fault::StoreUnsure) => Some(Answer::Versions(Err(unavailable()))),
-            _ => Some(Answer::Versions(versions)),
-        })
-    }
-
-    fn exchange(
-        &mut self,
-        message: &[u8],
-        timeout_ms: u64,
-        fault: Option<Fault>,
-    ) -> Result<Answer, Breach> {
-        let when = self.when();
-        let worker = &mut self.workers[self.turn];
-        self.checker
-            .on_send(worker.order, message, &worker.since, when)?;
-        worker.since.sent = true;
-        worker.traffic = true;
-        let exchanged = self.network.exchange(
-            &mut self.ca,
-            message,
-            fault,
-            self.now_ms,
-            timeout_ms,
-            &mut self.rng,
-        )?;
-        self.advance(self.now_ms + exchanged.took_ms)?;
-        self.note(|_| format!("told {:?}", exchanged.evidence));
-        let told_ms = self.clock();
-        let since = &mut self.workers[self.turn].since;
-        since.evidence = Some(exchanged.evidence);
-        since.told_ms = told_ms;
-        Ok(Answer::Response(exchanged.response))
-    }
-
     /// The process of the machine whose turn it is dies.
     fn die(&mut self) {
         let turn = self.turn;
@@ -636,37 +458,36 @@ impl World {
         });
         let when = self.when();
         let worker = &self.workers[turn];
-        let (verb, at) = (worker.verb, worker.order);
+        let at = worker.order;
         self.checker.on_return(
-            verb,
+            &worker.verb,
             at,
             &returned,
             worker.known.as_ref(),
-            worker.traffic,
+            &worker.since,
             when,
         )?;
         let offset_ms = worker.offset_ms;
         self.hear(at);
         let order = &mut self.orders[at];
         match returned {
-            Ok(progress) => match progress.outcome {
-                Outcome::Issued(issued) => {
-                    order.asked_again = order.chain.is_some();
-                    order.chain = Some(issued.chain);
+            Ok(progress) => {
+                if let Some(got) = Got::of(&progress.outcome) {
+                    order.asked_again = order.got.is_some();
+                    order.got = Some(got);
                     order.due_ms = self.now_ms;
                 }
-                Outcome::Waiting(waiting) => {
+                if let Outcome::Waiting(waiting) = progress.outcome {
                     order.due_ms = waiting.until_ms.saturating_add_signed(-offset_ms);
                 }
-                Outcome::Failed(_) | Outcome::Done(_) => {}
-            },
+            }
             Err(Error::NotFound) => {
                 // Another wish for the same order may have failed since.
-                order.asked_again = order.chain.is_some();
+                order.asked_again = order.got.is_some();
                 order.due_ms = self.now_ms + SECOND;
             }
             Err(Error::Unreadable(_)) if self.checker.torn => order.closed = true,
-            Err(Error::InProgress(_) | Error::Busy(_) | Error::Storage(_)) => {
+            Err(Error::InProgress(_) | Error::Busy(_) | Error::Storage(_) | Error::Key(_)) => {
                 order.due_ms = self.now_ms + SECOND;
             }
             Err(error) => {
@@ -696,7 +517,7 @@ impl World {
         let Some(failure) = record
             .failure
             .as_ref()
-            .filter(|_| record.phase == Phase::Failed)
+            .filter(|_| record.phase == abide_enroll::Phase::Failed)
         else {
             return;
         };
@@ -708,26 +529,5 @@ impl World {
         order.again = another && order.attempts < ATTEMPTS;
         order.closed = !order.again;
         order.due_ms = self.now_ms + MINUTE;
-    }
-}
-
-fn shown(answer: &Answer) -> String {
-    match answer {
-        Answer::Entry(Ok(entry)) => match entry {
-            Some(entry) => format!(": {}, version {}", entry.envelope.state, entry.version),
-            None => ": nothing".into(),
-        },
-        Answer::Entry(Err(error)) | Answer::Versions(Err(error)) => format!(": {error:?}"),
-        Answer::Versions(Ok(versions)) => format!(": versions {versions:?}"),
-        Answer::Response(Ok(response)) => {
-            format!(
-                ": HTTP {} with {} octets",
-                response.status,
-                response.body.len()
-            )
-        }
-        Answer::Response(Err(error)) => format!(": {error:?}"),
-        Answer::Verdict(verdict) => format!(": {verdict:?}"),
-        Answer::Now(_) | Answer::Octets(_) | Answer::Done => String::new(),
     }
 }
