@@ -10,6 +10,7 @@
 //! * [`PkiMessage`] is where reading and writing begins.
 //! * [`protection`] makes and checks MACs and signatures.
 //! * [`rules`] judges what the grammar of a message cannot say.
+//! * [`cms`] opens what a private key comes in.
 //! * [`path`] traces a certificate to a trust anchor.
 //! * [`limits`] names every bound on what a peer can send.
 #![no_std]
@@ -20,6 +21,7 @@ extern crate alloc;
 mod announcement;
 mod body;
 mod cert_rep;
+pub mod cms;
 mod confirm;
 mod controls;
 mod crmf;

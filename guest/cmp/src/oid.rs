@@ -194,6 +194,28 @@ oids! {
     ML_DSA_44 = [2, 16, 840, 1, 101, 3, 4, 3, 17], "id-ml-dsa-44";
     ML_DSA_65 = [2, 16, 840, 1, 101, 3, 4, 3, 18], "id-ml-dsa-65";
     ML_DSA_87 = [2, 16, 840, 1, 101, 3, 4, 3, 19], "id-ml-dsa-87";
+    // Cryptographic Message Syntax, RFC 5652, 4 to 6 and 11, and RFC 5958, 2.
+    CMS_DATA = [1, 2, 840, 113549, 1, 7, 1], "id-data";
+    CMS_SIGNED_DATA = [1, 2, 840, 113549, 1, 7, 2], "id-signedData";
+    CMS_KEY_PACKAGE = [2, 16, 840, 1, 101, 2, 1, 2, 78, 5], "id-ct-KP-aKeyPackage";
+    CMS_CONTENT_TYPE = [1, 2, 840, 113549, 1, 9, 3], "id-contentType";
+    CMS_MESSAGE_DIGEST = [1, 2, 840, 113549, 1, 9, 4], "id-messageDigest";
+    // Key management, RFC 9481, 4.
+    RSAES_OAEP = [1, 2, 840, 113549, 1, 1, 7], "id-RSAES-OAEP";
+    P_SPECIFIED = [1, 2, 840, 113549, 1, 1, 9], "id-pSpecified";
+    ECDH_STD_SHA1 = [1, 3, 133, 16, 840, 63, 0, 2], "dhSinglePass-stdDH-sha1kdf-scheme";
+    ECDH_STD_SHA224 = [1, 3, 132, 1, 11, 0], "dhSinglePass-stdDH-sha224kdf-scheme";
+    ECDH_STD_SHA256 = [1, 3, 132, 1, 11, 1], "dhSinglePass-stdDH-sha256kdf-scheme";
+    ECDH_STD_SHA384 = [1, 3, 132, 1, 11, 2], "dhSinglePass-stdDH-sha384kdf-scheme";
+    ECDH_STD_SHA512 = [1, 3, 132, 1, 11, 3], "dhSinglePass-stdDH-sha512kdf-scheme";
+    AES128_WRAP = [2, 16, 840, 1, 101, 3, 4, 1, 5], "id-aes128-wrap";
+    AES192_WRAP = [2, 16, 840, 1, 101, 3, 4, 1, 25], "id-aes192-wrap";
+    AES256_WRAP = [2, 16, 840, 1, 101, 3, 4, 1, 45], "id-aes256-wrap";
+    PWRI_KEK = [1, 2, 840, 113549, 1, 9, 16, 3, 9], "id-alg-PWRI-KEK";
+    // Content encryption, RFC 9481, 5.
+    AES128_CBC = [2, 16, 840, 1, 101, 3, 4, 1, 2], "id-aes128-CBC";
+    AES192_CBC = [2, 16, 840, 1, 101, 3, 4, 1, 22], "id-aes192-CBC";
+    AES256_CBC = [2, 16, 840, 1, 101, 3, 4, 1, 42], "id-aes256-CBC";
     // Public keys, RFC 5480.
     EC_PUBLIC_KEY = [1, 2, 840, 10045, 2, 1], "id-ecPublicKey";
     P256 = [1, 2, 840, 10045, 3, 1, 7], "secp256r1";

@@ -401,6 +401,10 @@ fn check_critical(certificate: &Certificate<'_>) -> Result<(), PathError> {
 
 /// digitalSignature of KeyUsage, as the first bit of the first octet.
 const DIGITAL_SIGNATURE: u8 = 0x80;
+/// keyEncipherment of KeyUsage: bit 2.
+const KEY_ENCIPHERMENT: u8 = 0x20;
+/// keyAgreement of KeyUsage: bit 4.
+const KEY_AGREEMENT: u8 = 0x08;
 /// keyCertSign of KeyUsage: bit 5.
 const KEY_CERT_SIGN: u8 = 0x04;
 
@@ -422,6 +426,18 @@ fn key_usage(certificate: &Certificate<'_>) -> Option<u8> {
 /// (RFC 9483, 3.2).
 pub fn may_sign_messages(certificate: &Certificate<'_>) -> bool {
     key_usage(certificate).is_none_or(|usage| usage & DIGITAL_SIGNATURE != 0)
+}
+
+/// Whether keys may be encrypted for the holder: keyUsage is absent or has keyEncipherment
+/// (RFC 9483, 4.1.6.1).
+pub fn may_encipher_keys(certificate: &Certificate<'_>) -> bool {
+    key_usage(certificate).is_none_or(|usage| usage & KEY_ENCIPHERMENT != 0)
+}
+
+/// Whether the holder may agree on keys: keyUsage is absent or has keyAgreement
+/// (RFC 9483, 4.1.6.2).
+pub fn may_agree_on_keys(certificate: &Certificate<'_>) -> bool {
+    key_usage(certificate).is_none_or(|usage| usage & KEY_AGREEMENT != 0)
 }
 
 /// cA and pathLenConstraint of basicConstraints (RFC 5280, 4.2.1.9).

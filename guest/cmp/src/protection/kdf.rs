@@ -4,7 +4,7 @@ use hkdf::Hkdf;
 use pbkdf2::pbkdf2_hmac;
 
 use super::{Hash, Policy, Unsupported};
-use crate::der::{Reader, Writer};
+use crate::der::{Reader, Writer, tag};
 use crate::limits;
 use crate::oid::{self, Oid};
 use crate::x509::AlgorithmIdentifier;
@@ -190,6 +190,96 @@ pub(super) fn bounded_key(length: i64) -> Result<usize, Unsupported> {
         _ => Err(Unsupported::Parameters(
             "a MAC key of less than the 20 octets that RFC 9579, 5 demands",
         )),
+    }
+}
+
+/// The parameters of PBKDF2 (RFC 8018, A.2).
+///
+/// ```text
+/// PBKDF2-params ::= SEQUENCE {
+///     salt            CHOICE { specified OCTET STRING, otherSource AlgorithmIdentifier },
+///     iterationCount  INTEGER (1..MAX),
+///     keyLength       INTEGER (1..MAX) OPTIONAL,
+///     prf             AlgorithmIdentifier DEFAULT algid-hmacWithSHA1 }
+/// ```
+pub(crate) struct Pbkdf2<'a> {
+    pub(crate) salt: &'a [u8],
+    iterations: i64,
+    pub(crate) key_length: Option<i64>,
+    pub(crate) prf: Hash,
+}
+
+impl<'a> Pbkdf2<'a> {
+    /// Reads them with the name of the algorithm; salt and PRF are judged.
+    pub(crate) fn from_identifier(
+        identifier: &AlgorithmIdentifier<'a>,
+        policy: Policy,
+    ) -> Result<Self, Unsupported> {
+        if identifier.oid != oid::PBKDF2 {
+            return Err(Unsupported::algorithm(identifier.oid));
+        }
+        let malformed = |_| Unsupported::Parameters("the PBKDF2-params cannot be read");
+        let mut reader = Reader::new(identifier.parameters.unwrap_or_default());
+        let mut fields = reader.sequence().map_err(malformed)?;
+        reader.finish().map_err(malformed)?;
+        if fields.peek() == Some(tag::SEQUENCE) {
+            return Err(Unsupported::Parameters(
+                "PBKDF2 with a salt from another source",
+            ));
+        }
+        let salt = fields.octet_string().map_err(malformed)?.value;
+        let iterations = fields.integer().map_err(malformed)?;
+        let key_length = match fields.peek() {
+            Some(tag::INTEGER) => Some(fields.integer().map_err(malformed)?),
+            _ => None,
+        };
+        let prf = match fields.is_empty() {
+            true => AlgorithmIdentifier::with_null(oid::HMAC_SHA1),
+            false => AlgorithmIdentifier::read(&mut fields).map_err(malformed)?,
+        };
+        fields.finish().map_err(malformed)?;
+        let salt = bounded_salt(salt)?;
+        let prf_hash = Hash::from_hmac_identifier(&prf)?;
+        policy.admit(prf_hash, prf.oid)?;
+        Ok(Self {
+            salt,
+            iterations,
+            key_length,
+            prf: prf_hash,
+        })
+    }
+
+    /// The number of iterations, which is bounded for a key of `key_length` octets.
+    pub(crate) fn iterations(&self, key_length: usize) -> Result<u32, Unsupported> {
+        let blocks = key_length.div_ceil(self.prf.output_length()) as u32;
+        let most = limits::PBKDF2_APPLICATIONS / self.prf.cost() / blocks;
+        match u32::try_from(self.iterations) {
+            _ if self.iterations < limits::MIN_ITERATIONS.into() => Err(Unsupported::Parameters(
+                "PBKDF2 with fewer than 100 iterations",
+            )),
+            Ok(count) if count <= most => Ok(count),
+            _ => Err(too_many_iterations(self.iterations, most)),
+        }
+    }
+}
+
+/// A salt that is no longer than [`limits::SALT`].
+pub(super) fn bounded_salt(salt: &[u8]) -> Result<&[u8], Unsupported> {
+    if salt.len() > limits::SALT {
+        return Err(Unsupported::beyond(
+            "a salt length of",
+            salt.len(),
+            limits::SALT,
+        ));
+    }
+    Ok(salt)
+}
+
+pub(super) fn too_many_iterations(asked: i64, most: u32) -> Unsupported {
+    Unsupported::Limit {
+        what: "an iterationCount of",
+        asked: asked.unsigned_abs(),
+        limit: most.into(),
     }
 }
 

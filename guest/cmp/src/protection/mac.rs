@@ -2,7 +2,7 @@ use alloc::vec::Vec;
 
 use hmac::{Hmac, KeyInit, Mac};
 
-use super::kdf::{KemParameters, bounded_key, pbkdf2};
+use super::kdf::{KemParameters, Pbkdf2, bounded_key, bounded_salt, pbkdf2, too_many_iterations};
 use super::{Hash, Policy, Unsupported};
 use crate::der::{Reader, Writer, tag};
 use crate::header::PkiHeader;
@@ -264,75 +264,20 @@ fn pbmac1(der: &[u8], policy: Policy) -> Result<MacAlgorithm<'_>, Unsupported> {
     let derivation = AlgorithmIdentifier::read(&mut fields).map_err(malformed)?;
     let mac = AlgorithmIdentifier::read(&mut fields).map_err(malformed)?;
     fields.finish().map_err(malformed)?;
-    if derivation.oid != oid::PBKDF2 {
-        return Err(Unsupported::algorithm(derivation.oid));
-    }
-
-    let malformed = |_| Unsupported::Parameters("the PBKDF2-params cannot be read");
-    let mut reader = Reader::new(derivation.parameters.unwrap_or_default());
-    let mut fields = reader.sequence().map_err(malformed)?;
-    reader.finish().map_err(malformed)?;
-    if fields.peek() == Some(tag::SEQUENCE) {
-        return Err(Unsupported::Parameters(
-            "PBKDF2 with a salt from another source",
-        ));
-    }
-    let salt = fields.octet_string().map_err(malformed)?.value;
-    let iterations = fields.integer().map_err(malformed)?;
-    let key_length = match fields.peek() {
-        Some(tag::INTEGER) => Some(fields.integer().map_err(malformed)?),
-        _ => None,
-    };
-    let prf = match fields.is_empty() {
-        true => AlgorithmIdentifier::with_null(oid::HMAC_SHA1),
-        false => AlgorithmIdentifier::read(&mut fields).map_err(malformed)?,
-    };
-    fields.finish().map_err(malformed)?;
-
-    let salt = bounded_salt(salt)?;
-    let prf_hash = Hash::from_hmac_identifier(&prf)?;
-    policy.admit(prf_hash, prf.oid)?;
+    let pbkdf2 = Pbkdf2::from_identifier(&derivation, policy)?;
     let mac_hash = Hash::from_hmac_identifier(&mac)?;
     policy.admit(mac_hash, mac.oid)?;
-    let key_length = match key_length {
+    let key_length = match pbkdf2.key_length {
         Some(length) => bounded_key(length)?,
         None => mac_hash.output_length(),
     };
-    let blocks = key_length.div_ceil(prf_hash.output_length()) as u32;
-    let most = limits::PBKDF2_APPLICATIONS / prf_hash.cost() / blocks;
-    let iterations = match u32::try_from(iterations) {
-        _ if iterations < limits::MIN_ITERATIONS.into() => Err(Unsupported::Parameters(
-            "PBKDF2 with fewer than 100 iterations",
-        )),
-        Ok(count) if count <= most => Ok(count),
-        _ => Err(too_many_iterations(iterations, most)),
-    }?;
     Ok(MacAlgorithm::Pbmac1 {
-        salt,
-        iterations,
+        salt: pbkdf2.salt,
+        iterations: pbkdf2.iterations(key_length)?,
         key_length,
-        prf: prf_hash,
+        prf: pbkdf2.prf,
         mac: mac_hash,
     })
-}
-
-fn bounded_salt(salt: &[u8]) -> Result<&[u8], Unsupported> {
-    if salt.len() > limits::SALT {
-        return Err(Unsupported::beyond(
-            "a salt length of",
-            salt.len(),
-            limits::SALT,
-        ));
-    }
-    Ok(salt)
-}
-
-fn too_many_iterations(asked: i64, most: u32) -> Unsupported {
-    Unsupported::Limit {
-        what: "an iterationCount of",
-        asked: asked.unsigned_abs(),
-        limit: most.into(),
-    }
 }
 
 /// The MAC over the protected part of a message, the DER of SEQUENCE { header, body }

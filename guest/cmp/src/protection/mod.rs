@@ -23,6 +23,7 @@ mod verify;
 
 pub use cert_hash::{CertHash, cert_hash};
 pub use hash::Hash;
+pub(crate) use kdf::Pbkdf2;
 pub use kdf::{Kdf, KemParameters};
 pub use mac::{MacAlgorithm, compute_mac, constant_time_eq};
 pub use signature::{SignatureAlgorithm, SignatureVerifier, Verdict};

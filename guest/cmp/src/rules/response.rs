@@ -6,10 +6,8 @@ use crate::body::PkiBody;
 use crate::cert_rep::{CertOrEncCert, CertRepMessage, CertResponse};
 use crate::encrypted::EncryptedKey;
 use crate::message::PkiMessage;
+use crate::oid;
 use crate::status::PkiStatus;
-
-/// id-signedData (RFC 5652, 5.1).
-const SIGNED_DATA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x02];
 
 pub(super) fn check(
     message: &PkiMessage<'_>,
@@ -80,7 +78,7 @@ fn response(entry: &CertResponse<'_>, path: &str, findings: &mut Findings) {
     let wrapped = match key {
         EncryptedKey::EncryptedValue(_) => false,
         EncryptedKey::EnvelopedData(data) => {
-            data.recipients.len() == 1 && data.content_type.content() == SIGNED_DATA
+            data.recipients.len() == 1 && data.content_type == oid::CMS_SIGNED_DATA
         }
     };
     let field = alloc::format!("{path}.privateKey");
