@@ -8,7 +8,7 @@ use abide_cmp::{
     AlgorithmIdentifier, CertOrEncCert, Certificate, Draft, PkiBody, PkiHeader, PkiMessage, oid,
 };
 use abide_enroll::{
-    Change, Credential, Enrollment, Entry, Event, Filter, Host, KeyError, Limits, NetworkError,
+    Change, Credential, Deviations, Enrollment, Entry, Event, Filter, Host, KeyError, Limits, NetworkError,
     Operation, Page, Put, Response, SharedSecret, StorageError, Template, Want,
 };
 
@@ -76,6 +76,7 @@ impl<'a> World<'a> {
             implicit_confirm: false,
             profile: String::new(),
             allow_sha1: false,
+            allow: Deviations::NONE,
             limits: Limits {
                 maximum_duration_ms: 3_600_000,
                 minimum_poll_interval_ms: 10_000,

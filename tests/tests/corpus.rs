@@ -177,6 +177,7 @@ fn odd_messages_are_refused_at_the_faulty_field() {
         ("pvno_2p63", "header.pvno"),
         ("pvno_2p32p2", "header.pvno"),
         ("pvno_nonmin", "header.pvno"),
+        ("sender_missing", "header.recipient"),
         ("tid_65", "header.transactionID"),
         ("tid_dup", "header"),
         ("tid_dup_differs", "header"),

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 
 use crate::der::{Element, Reader, Writer, tag};
-use crate::error::{Result, Rule};
+use crate::error::{Context, Result, Rule};
 use crate::limits;
 use crate::oid::{self, Oid};
 
@@ -238,6 +238,16 @@ impl<'a> GeneralName<'a> {
                 let text = matches!(found, 0x81 | 0x82 | 0x86);
                 if text && !element.value.is_ascii() {
                     return reader.fault(Rule::Content("an IA5String beyond ASCII"));
+                }
+                if found == 0xa0 {
+                    // SEQUENCE { type-id OBJECT IDENTIFIER, value [0] } under an IMPLICIT tag:
+                    // without a look inside, messageTime passes for a name.
+                    let mut fields = element.contents();
+                    fields.oid().at("otherName")?;
+                    if fields.explicit(0, Reader::any).at("otherName")?.is_none() {
+                        return fields.fault(Rule::Missing("a value")).at("otherName");
+                    }
+                    fields.finish().at("otherName")?;
                 }
                 Ok(Self::Other(element.raw))
             }

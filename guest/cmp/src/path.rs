@@ -440,6 +440,13 @@ pub fn may_agree_on_keys(certificate: &Certificate<'_>) -> bool {
     key_usage(certificate).is_none_or(|usage| usage & KEY_AGREEMENT != 0)
 }
 
+/// Whether the key is that of a CA which says so in both places: cA, and keyCertSign in
+/// keyUsage (RFC 5280, 4.2.1.3 and 4.2.1.9).
+pub(crate) fn may_sign_certificates(certificate: &Certificate<'_>) -> bool {
+    let is_ca = basic_constraints(certificate).is_some_and(|(is_ca, _)| is_ca);
+    is_ca && key_usage(certificate).is_some_and(|usage| usage & KEY_CERT_SIGN != 0)
+}
+
 /// cA and pathLenConstraint of basicConstraints (RFC 5280, 4.2.1.9).
 fn basic_constraints(certificate: &Certificate<'_>) -> Option<(bool, Option<u64>)> {
     let extension = certificate.extension(oid::BASIC_CONSTRAINTS)?;

@@ -44,6 +44,22 @@ impl wit::Guest for Component {
     }
 }
 
+fn allowed(given: wit::Deviations) -> enroll::Deviations {
+    let switch = |deviation| match deviation {
+        enroll::Deviation::SignedAnswerToMac => wit::Deviations::SIGNED_ANSWER_TO_MAC,
+        enroll::Deviation::CaWithoutDigitalSignature => {
+            wit::Deviations::CA_WITHOUT_DIGITAL_SIGNATURE
+        }
+        enroll::Deviation::SenderKidEchoed => wit::Deviations::SENDER_KID_ECHOED,
+        enroll::Deviation::FractionalSeconds => wit::Deviations::FRACTIONAL_SECONDS,
+        enroll::Deviation::EmptyLists => wit::Deviations::EMPTY_LISTS,
+    };
+    enroll::Deviation::ALL
+        .into_iter()
+        .filter(|&deviation| given.contains(switch(deviation)))
+        .collect()
+}
+
 fn from_enrollment(given: wit::Enrollment) -> enroll::Enrollment {
     enroll::Enrollment {
         order: given.order,
@@ -104,6 +120,7 @@ fn from_enrollment(given: wit::Enrollment) -> enroll::Enrollment {
         untrusted: given.untrusted,
         implicit_confirm: given.implicit_confirm,
         allow_sha1: given.allow_sha1,
+        allow: allowed(given.allow),
         limits: enroll::Limits {
             maximum_duration_ms: given.limits.maximum_duration_ms,
             minimum_poll_interval_ms: given.limits.minimum_poll_interval_ms,

@@ -343,6 +343,7 @@ impl<'h> Session<'h> {
             history: Vec::new(),
             deliveries: 1,
             information: None,
+            pvno: None,
         };
         request::enroll(plan, host, &mut record, now_ms)?;
         record.note_history(
@@ -522,7 +523,7 @@ impl<'h> Session<'h> {
         let mut record = self.record.clone();
         let received = match sent {
             Err(error) => Err(reply::network_failure(&record.server, error.clone())),
-            Ok(response) => reply::message_in(&record.server, response),
+            Ok(response) => reply::message_in(plan, response),
         };
         let trouble = match received {
             Err(trouble) => trouble,

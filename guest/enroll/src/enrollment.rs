@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 
 use minicbor::{Decode, Encode};
 
+use crate::deviations::Deviations;
+
 /// What is asked of the CA (RFC 9483, 4.1 to 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
@@ -181,6 +183,9 @@ pub struct Enrollment {
     pub implicit_confirm: bool,
     /// Believe SHA-1 in signatures and in the derivation of MAC keys.
     pub allow_sha1: bool,
+    /// What is accepted of the CA beyond the rules. It may change while the transaction is
+    /// open: what a refused answer would have needed can be allowed, and it goes on.
+    pub allow: Deviations,
     /// Bounds.
     pub limits: Limits,
 }

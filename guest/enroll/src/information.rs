@@ -115,6 +115,24 @@ impl InformationRequest {
         let value = answer
             .interpret()
             .map_err(|error| format!("the genp's infoValue: {error}"))?;
+        match &value {
+            InfoValue::Crls(list) if list.len() != 1 => {
+                return Err("the genp has not exactly one CRL (RFC 9483, 4.3.4)".into());
+            }
+            InfoValue::CertReqTemplate { template, .. }
+                if template
+                    .others
+                    .iter()
+                    .any(|(number, _)| OF_THE_ISSUER.contains(number)) =>
+            {
+                return Err(
+                    "the template has serialNumber, signingAlg, issuerUID or subjectUID \
+                     (RFC 9483, 4.3.3)"
+                        .into(),
+                );
+            }
+            _ => {}
+        }
         let note = match (&value, &self.old_root) {
             (InfoValue::Absent, _) => "the PKI has nothing to say to this",
             (InfoValue::RootCaKeyUpdate(update), Some(old)) => {
@@ -126,6 +144,9 @@ impl InformationRequest {
         Ok((answer.to_der(), note.to_string()))
     }
 }
+
+/// serialNumber, signingAlg, issuerUID and subjectUID of a CertTemplate (RFC 4211, 5).
+const OF_THE_ISSUER: [u8; 4] = [1, 2, 7, 8];
 
 /// What the PKI says to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,6 +19,7 @@
 extern crate alloc;
 
 mod certificate;
+mod deviations;
 mod driver;
 mod enrollment;
 mod failure;
@@ -28,11 +29,13 @@ pub mod limits;
 mod machine;
 mod mutation;
 mod plan;
+mod profile;
 mod record;
 mod reply;
 mod request;
 mod revocation;
 
+pub use deviations::{Deviation, Deviations};
 pub use driver::{
     Done, Error, Issued, Outcome, Progress, Waiting, begin, begin_after, get, list, resume,
 };

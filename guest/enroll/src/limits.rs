@@ -37,6 +37,11 @@ pub const DURATION_MS: u64 = 366 * 24 * 3600 * 1000;
 /// The longest wait for one answer, in milliseconds.
 pub const REQUEST_TIMEOUT_MS: u64 = 3600 * 1000;
 
+/// How far the CA's messageTime may be from our clock before the history tells it, in
+/// seconds: five minutes, as Kerberos and others bear. It decides nothing, since nonces guard
+/// against old answers, but explains certificates that are not valid yet.
+pub const CLOCK_SKEW_S: u64 = 300;
+
 /// Messages sent in one call. Every one but the last needs an answer that moves the
 /// transaction on, and the longest chain of those is request, poll, confirmation, poll.
 pub const MESSAGES_PER_CALL: usize = 8;

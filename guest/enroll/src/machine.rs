@@ -20,6 +20,7 @@ use crate::failure::{Failure, FailureClass, Fault};
 use crate::host::{Host, HostVerifier};
 use crate::mutation::Mutation;
 use crate::plan::{Plan, Request};
+use crate::profile;
 use crate::record::{Confirmation, Phase, TransactionRecord};
 use crate::reply::{NoMessage, shown};
 use crate::request;
@@ -46,12 +47,19 @@ pub(crate) fn handle_message(
     if let Some(signer) = signer {
         record.response_signer = Some(ByteVec::from(signer));
     }
+    if before.recip_nonce.is_none() {
+        let skew = profile::clock_skew(header.message_time, now_ms);
+        skew.into_iter()
+            .for_each(|line| record.note_history(now_ms, line));
+    }
     record.trouble = None;
     record.resends = 0;
 
     let polling = record.cert_req_id.is_some();
     let confirming = record.phase == Phase::Confirming;
+    let contradiction = profile::fault(plan, message);
     let unexpected = match (&message.body, plan.enrollment.operation) {
+        _ if contradiction.is_some() => contradiction.unwrap_or_default(),
         (PkiBody::Ip(response), Operation::Ir)
         | (PkiBody::Cp(response), Operation::Cr | Operation::P10cr)
         | (PkiBody::Kup(response), Operation::Kur)
@@ -129,6 +137,9 @@ pub(crate) fn handle_message(
         (PkiBody::Error(content), _) if confirming => {
             return Ok(confirmation_refused(record, content, now_ms));
         }
+        (PkiBody::Error(content), _) if profile::wants_newer(&record, header.pvno, content) => {
+            return retry_with(plan, host, record, header.pvno, now_ms);
+        }
         (PkiBody::Error(content), _) => {
             let status = error_status(content);
             if let Request::Revocation(request) = &plan.request
@@ -153,6 +164,30 @@ pub(crate) fn handle_message(
         not_delivered: false,
     };
     Ok(handle_trouble(before, limits, trouble, now_ms))
+}
+
+/// Makes the first request anew in another version, once. The CA has not looked at the
+/// first, so that nothing is open under the transactionID.
+fn retry_with(
+    plan: &Plan<'_>,
+    host: &dyn Host,
+    mut record: TransactionRecord,
+    pvno: u8,
+    now_ms: u64,
+) -> Result<TransactionRecord, Error> {
+    record.pvno = Some(pvno);
+    // It is a first message again (RFC 9483, 3.1).
+    record.recip_nonce = None;
+    record.note_history(
+        now_ms,
+        format!(
+            "the CA asks for pvno {pvno}; {} made anew",
+            record.operation.name()
+        ),
+    );
+    request::enroll(plan, host, &mut record, now_ms)?;
+    record.updated_ms = now_ms;
+    Ok(record)
 }
 
 /// Takes an attempt that brought nothing to believe: the state stays, the same octets are
@@ -363,8 +398,12 @@ fn take_response(
             return Ok(handle_trouble(record, limits, trouble, now_ms));
         }
     }
-    let evidence = evidence(message);
-    let granted_implicitly = plan.enrollment.implicit_confirm && message.header.implicit_confirm();
+    let evidence = evidence(plan, message);
+    // A CA that tells until when it waits for certConf wants one, whatever else it says.
+    let confirm_until = message.header.confirm_wait_time();
+    let granted_implicitly = plan.enrollment.implicit_confirm
+        && message.header.implicit_confirm()
+        && confirm_until.is_none();
     let status = response.status.status;
     record.cert_req_id = None;
     record.note_history(
@@ -416,8 +455,14 @@ fn take_response(
     record.note_history(
         now_ms,
         match &refusal {
-            None => "chain validated and stored; confirming",
-            Some(_) => "certificate refused; telling the CA",
+            None => match confirm_until {
+                None => "chain validated and stored; confirming".into(),
+                Some(until) => format!(
+                    "chain validated and stored; confirming, for which the CA waits until {}",
+                    until.rfc3339()
+                ),
+            },
+            Some(_) => String::from("certificate refused; telling the CA"),
         },
     );
     request::confirm(
@@ -455,14 +500,15 @@ fn unusable(
 }
 
 /// Certificates that can be read: one that cannot, and is not needed, sinks nothing.
-fn evidence<'r>(message: &PkiMessage<'r>) -> Evidence<'r> {
+fn evidence<'r>(plan: &Plan<'_>, message: &PkiMessage<'r>) -> Evidence<'r> {
     let read = |ders: &[&'r [u8]]| -> Vec<Certificate<'r>> {
         ders.iter()
             .filter_map(|der| Certificate::from_der(der).ok())
             .collect()
     };
-    let ca_pubs = match &message.body {
-        PkiBody::Ip(response) | PkiBody::Cp(response)
+    // caPubs has no place in the answers to cr and kur (RFC 9483, 4.1.2 and 4.1.3).
+    let ca_pubs = match (&message.body, plan.enrollment.operation) {
+        (PkiBody::Ip(response), _) | (PkiBody::Cp(response), Operation::P10cr)
             if protection_kind(message) == ProtectionKind::Mac =>
         {
             read(&response.ca_pubs)

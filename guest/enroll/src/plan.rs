@@ -118,6 +118,16 @@ impl<'e> Plan<'e> {
         }
     }
 
+    /// The key identifier under which requests are protected: the name of the secret, or that
+    /// in the own certificate (RFC 9483, 3.1).
+    pub(crate) fn sender_kid(&self) -> Option<&[u8]> {
+        match (&self.enrollment.credential, &self.own) {
+            (Credential::Secret(secret), _) => Some(&secret.reference),
+            (_, Some(own)) => own.subject_key_identifier(),
+            (_, None) => None,
+        }
+    }
+
     /// The key that is to be certified, if there is one.
     pub(crate) fn public_key(&self) -> Option<&[u8]> {
         match &self.request {

@@ -183,6 +183,9 @@ pub struct TransactionRecord {
     /// DER InfoTypeAndValue of a genp.
     #[n(32)]
     pub information: Option<ByteVec>,
+    /// The version that the CA asked for by unsupportedVersion (RFC 9810, 7).
+    #[n(40)]
+    pub pvno: Option<u8>,
 }
 
 impl TransactionRecord {

@@ -9,6 +9,7 @@ use abide_cmp::protection::{
 };
 use abide_cmp::{Certificate, PkiBody, PkiMessage, PkiStatus, Time};
 
+use crate::deviations::{self, Deviation, Deviations};
 use crate::driver::Error;
 use crate::enrollment::Credential;
 use crate::failure::{Failure, FailureClass, Fault};
@@ -100,9 +101,10 @@ fn is_cmp(content_type: Option<&str>) -> bool {
 /// Finds the message in an HTTP answer of whatever status (RFC 9811, 3.1). Without one,
 /// says what the answer means instead.
 pub(crate) fn message_in<'r>(
-    server: &str,
+    plan: &Plan<'_>,
     response: &'r Response,
 ) -> Result<PkiMessage<'r>, NoMessage> {
+    let server = plan.enrollment.server.as_str();
     let status = response.status;
     let content_type = response.content_type.as_deref();
     let none = |class, fault, what: String, advice: &str| NoMessage {
@@ -113,14 +115,26 @@ pub(crate) fn message_in<'r>(
     let may_carry = matches!(status, 200..=299 | 400..=599);
     let mut undecodable = None;
     if may_carry && is_cmp(content_type) && !response.body.is_empty() {
-        match PkiMessage::from_der(&response.body) {
-            Ok(message) if message.header.pvno != 3 || !Mutation::Pvno3Refused.is_on() => {
-                return Ok(message);
+        match PkiMessage::from_der_with(&response.body, plan.enrollment.allow.leniency()) {
+            Ok(read) if read.value.header.pvno != 3 || !Mutation::Pvno3Refused.is_on() => {
+                return Ok(read.value);
             }
             Ok(_) => {}
             Err(_) if Mutation::UnreadableAnswerUntold.is_on() => {}
             Err(error) => undecodable = Some(error),
         }
+    }
+    let would_read = undecodable
+        .as_ref()
+        .and_then(|error| error.rule().deviation())
+        .and_then(deviations::of_encoding);
+    if let (Some(option), Some(error)) = (would_read, &undecodable) {
+        return Err(none(
+            FailureClass::Malformed,
+            Fault::Peer,
+            format!("the answer is no PKIMessage: {error}"),
+            &allowing(option),
+        ));
     }
     let without_message = match &undecodable {
         Some(error) => format!("HTTP {status} without a CMP message ({error})"),
@@ -293,21 +307,19 @@ fn authenticated(
             "the answer to a signed request is protected by a MAC (RFC 9483, 3.5)".into(),
             "ask the CA's operator to sign its answers",
         ),
-        (ProtectionKind::Signature, _) => {
-            let mut untrusted = plan.untrusted.clone();
-            // A confirmation may leave its signer out (RFC 9483, 3.3).
-            if let Some(cached) = record.response_signer.as_deref() {
-                untrusted.extend(Certificate::from_der(cached));
-            }
-            let now = Time::from_unix((now_ms / 1000) as i64);
-            let anchors = Anchors {
-                untrusted: &untrusted,
-                policy: plan.policy(),
-                ..Anchors::new(&plan.trusted, now)
-            };
-            match verify_signature(message, anchors, &HostVerifier(host)) {
-                Ok(signer) => Ok(Ok(signer.path.first().map(|signer| signer.raw.to_vec()))),
-                Err(why) => fault(
+        (ProtectionKind::Signature, credential) => {
+            let signed = signed(plan, host, record, message, now_ms);
+            let to_mac = matches!(credential, Credential::Secret(_))
+                && !plan.enrollment.allow.allow(Deviation::SignedAnswerToMac);
+            match signed {
+                Ok(_) if to_mac => fault(
+                    security,
+                    "the answer to a request under a MAC is signed (RFC 9483, 4.1.5)".into(),
+                    &allowing(Deviation::SignedAnswerToMac),
+                ),
+                Ok(signer) => Ok(Ok(signer)),
+                Err((why, Some(option))) => fault(security, why.to_string(), &allowing(option)),
+                Err((why, None)) => fault(
                     security,
                     why.to_string(),
                     "if this is the right CA, trust the root of its CMP signer",
@@ -332,6 +344,60 @@ fn authenticated(
             )
         }
     }
+}
+
+/// Traces a signature to a trusted certificate. Where an option would have accepted it, the
+/// option is told.
+fn signed(
+    plan: &Plan<'_>,
+    host: &dyn Host,
+    record: &TransactionRecord,
+    message: &PkiMessage<'_>,
+    now_ms: u64,
+) -> Result<Option<Vec<u8>>, (ProtectionError, Option<Deviation>)> {
+    let mut untrusted = plan.untrusted.clone();
+    // A confirmation may leave its signer out (RFC 9483, 3.3).
+    if let Some(cached) = record.response_signer.as_deref() {
+        untrusted.extend(Certificate::from_der(cached));
+    }
+    let now = Time::from_unix((now_ms / 1000) as i64);
+    let own_kid = plan.sender_kid();
+    let verify = |allow: Deviations| {
+        let anchors = Anchors {
+            untrusted: &untrusted,
+            policy: plan.policy(),
+            ca_may_sign: allow.allow(Deviation::CaWithoutDigitalSignature),
+            echoed_kid: own_kid.filter(|_| allow.allow(Deviation::SenderKidEchoed)),
+            ..Anchors::new(&plan.trusted, now)
+        };
+        verify_signature(message, anchors, &HostVerifier(host))
+    };
+    let allow = plan.enrollment.allow;
+    let why = match verify(allow) {
+        Ok(signer) => return Ok(signer.path.first().map(|signer| signer.raw.to_vec())),
+        Err(why) => why,
+    };
+    let echoed = own_kid.is_some() && message.header.sender_kid == own_kid;
+    let option = match &why {
+        ProtectionError::KeyUsage { .. } => Some(Deviation::CaWithoutDigitalSignature),
+        ProtectionError::NoSignerCertificate { .. } if echoed => Some(Deviation::SenderKidEchoed),
+        _ => None,
+    };
+    // What would be refused all the same is no advice.
+    let helps = |option: &Deviation| match verify(allow.with(*option)) {
+        Ok(_) => true,
+        Err(other) => matches!(other, ProtectionError::KeyUsage { .. }) && other != why,
+    };
+    Err((why.clone(), option.filter(helps)))
+}
+
+/// How an option is given.
+fn allowing(option: Deviation) -> String {
+    format!(
+        "ask the CA's operator to follow the rule; if that cannot be, allow {} and go on with \
+         this transaction",
+        option.name()
+    )
 }
 
 enum MacFailure {

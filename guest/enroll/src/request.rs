@@ -141,19 +141,14 @@ fn write(
     body: &PkiBody<'_>,
 ) -> Result<(), Error> {
     let nonce = host.random(limits::NONCE);
-    let reference: &[u8];
-    let (sender, sender_kid) = match (&plan.enrollment.credential, &plan.own) {
-        (Credential::Secret(secret), _) => {
-            reference = &secret.reference;
-            // The name of the secret as commonName (RFC 9483, 3.1), where it is text.
-            let name = match core::str::from_utf8(reference) {
-                Ok(text) => Name::common_name(text),
-                Err(_) => Name::NULL,
-            };
-            (name, Some(reference))
-        }
-        (_, Some(own)) => (own.subject.clone(), own.subject_key_identifier()),
-        (_, None) => (Name::NULL, None),
+    let sender = match (&plan.enrollment.credential, &plan.own) {
+        // The name of the secret as commonName (RFC 9483, 3.1), where it is text.
+        (Credential::Secret(secret), _) => match core::str::from_utf8(&secret.reference) {
+            Ok(text) => Name::common_name(text),
+            Err(_) => Name::NULL,
+        },
+        (_, Some(own)) => own.subject.clone(),
+        (_, None) => Name::NULL,
     };
     let recipient = match record.peer_name.as_deref().map(|der| Name::from_der(der)) {
         Some(Ok(name)) => name,
@@ -163,6 +158,9 @@ fn write(
         GeneralName::Directory(sender),
         GeneralName::Directory(recipient),
     );
+    if let Some(pvno) = record.pvno {
+        header.pvno = pvno;
+    }
     // hashAlg is newer than the version that is used otherwise (RFC 9810, 7).
     if let PkiBody::CertConf(statuses) = body
         && statuses.iter().any(|status| status.hash_alg.is_some())
@@ -170,7 +168,7 @@ fn write(
         header.pvno = PVNO_3;
     }
     header.message_time = Some(Time::from_unix((now_ms / 1000) as i64));
-    header.sender_kid = sender_kid;
+    header.sender_kid = plan.sender_kid();
     header.transaction_id = Some(&record.transaction_id);
     header.sender_nonce = Some(&nonce);
     header.recip_nonce = record.recip_nonce.as_ref().map(|nonce| nonce.as_slice());
@@ -186,7 +184,12 @@ fn write(
     let profile = Writer::encode(|w| {
         w.sequence(|w| w.element(tag::UTF8_STRING, plan.enrollment.profile.as_bytes()));
     });
-    let asks = enrolls || matches!(body, PkiBody::Genm(_));
+    let asks = match body {
+        PkiBody::Genm(infos) => infos
+            .iter()
+            .any(|info| info.info_type == oid::IT_CERT_REQ_TEMPLATE),
+        _ => enrolls,
+    };
     if asks && !plan.enrollment.profile.is_empty() {
         header.general_info.push(InfoTypeAndValue {
             info_type: oid::IT_CERT_PROFILE,

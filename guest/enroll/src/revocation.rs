@@ -117,6 +117,9 @@ impl RevocationRequest {
             PkiStatus::Waiting => {
                 Verdict::Unusable("an rp cannot wait; error does that (RFC 9483, 4.4)")
             }
+            PkiStatus::KeyUpdateWarning => {
+                Verdict::Unusable("the rp speaks of a key update (RFC 9483, 4.2)")
+            }
             other => Verdict::Done(format!("the CA says {}", other.name())),
         }
     }

@@ -14,7 +14,8 @@ use crate::wit::message::{Leniency, Options, Trust, VerifyError};
 use crate::wit::network::{NetworkError, Request, Response};
 use crate::wit::telemetry::Event;
 use crate::wit::transactions::{
-    CertificateCredential, Credential, Enrollment, Limits, Operation, TransactionError, Want,
+    CertificateCredential, Credential, Deviations, Enrollment, Limits, Operation, TransactionError,
+    Want,
 };
 use crate::{
     CallError, Enroller, FileKeys, Gate, HostError, MemoryStorage, Network, NoTelemetry, Runtime,
@@ -296,6 +297,7 @@ fn enrollment() -> Enrollment {
         untrusted: Vec::new(),
         implicit_confirm: false,
         allow_sha1: false,
+        allow: Deviations::empty(),
         limits: Limits {
             maximum_duration_ms: 1,
             minimum_poll_interval_ms: 1,

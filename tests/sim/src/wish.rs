@@ -2,8 +2,8 @@
 
 use abide_cmp::Certificate;
 use abide_enroll::{
-    CertificateCredential, Credential, Enrollment, Information, Revocation, Revoked, SharedSecret,
-    Template, Want,
+    CertificateCredential, Credential, Deviation, Deviations, Enrollment, Information, Revocation,
+    Revoked, SharedSecret, Template, Want,
 };
 
 use crate::ca::Fixed;
@@ -112,6 +112,10 @@ pub(crate) fn enrollment(setting: &Setting, fixed: &Fixed, order: usize) -> Enro
         untrusted: Vec::new(),
         profile: String::new(),
         allow_sha1: false,
+        allow: match setting.habits.signs_always {
+            true => Deviations::NONE.with(Deviation::SignedAnswerToMac),
+            false => Deviations::NONE,
+        },
         implicit_confirm: matches!(
             scenario.confirming,
             Confirming::Implicit | Confirming::NotImplicit

@@ -179,6 +179,12 @@ pub struct Anchors<'s, 'a> {
     pub role: Option<Role>,
     /// What is accepted beyond the rule.
     pub policy: Policy,
+    /// Accept the certificate of a CA whose keyUsage has keyCertSign and lacks
+    /// digitalSignature, against RFC 9483, 3.2.
+    pub ca_may_sign: bool,
+    /// A senderKID that tells nothing of the signer: that of the request, which some peers
+    /// echo. The signer is then found by its name.
+    pub echoed_kid: Option<&'s [u8]>,
 }
 
 impl<'s, 'a> Anchors<'s, 'a> {
@@ -190,6 +196,8 @@ impl<'s, 'a> Anchors<'s, 'a> {
             now,
             role: None,
             policy: Policy::default(),
+            ca_may_sign: false,
+            echoed_kid: None,
         }
     }
 }
@@ -243,8 +251,13 @@ pub fn verify_signature<'a>(
         sender: sender.clone(),
     };
     let mut budget = path::Budget::default();
+    let sender_kid = message
+        .header
+        .sender_kid
+        .filter(|kid| anchors.echoed_kid != Some(kid));
     for certificate in candidates.iter().chain(anchors.trusted) {
-        if !may_be_sender(message, certificate, &mut budget).map_err(ProtectionError::Untrusted)? {
+        let fits = may_be_sender(message, sender_kid, certificate, &mut budget);
+        if !fits.map_err(ProtectionError::Untrusted)? {
             continue;
         }
         budget
@@ -280,7 +293,9 @@ pub fn verify_signature<'a>(
                     .role
                     .filter(|role| path.len() > 1 && !certificate.roles().contains(role));
                 failure = match lacking {
-                    _ if !path::may_sign_messages(certificate) => {
+                    _ if !path::may_sign_messages(certificate)
+                        && !(anchors.ca_may_sign && path::may_sign_certificates(certificate)) =>
+                    {
                         ProtectionError::KeyUsage { subject: subject() }
                     }
                     Some(role) => ProtectionError::Role {
@@ -308,18 +323,19 @@ fn missing(message: &PkiMessage<'_>) -> ProtectionError {
 /// one, key identifier agree (RFC 9483, 3.1). A NULL-DN is identified by senderKID alone.
 fn may_be_sender(
     message: &PkiMessage<'_>,
+    sender_kid: Option<&[u8]>,
     certificate: &Certificate<'_>,
     budget: &mut path::Budget,
 ) -> Result<bool, PathError> {
     let header = &message.header;
-    let identifier_fits = match (header.sender_kid, certificate.subject_key_identifier()) {
+    let identifier_fits = match (sender_kid, certificate.subject_key_identifier()) {
         (Some(wanted), Some(held)) => wanted == held,
         _ => true,
     };
     let name_fits = match header.sender.directory() {
         Some(name) if name.is_null() => {
             let held = certificate.subject_key_identifier();
-            header.sender_kid.is_some() && header.sender_kid == held
+            sender_kid.is_some() && sender_kid == held
         }
         Some(name) if identifier_fits => {
             let subject = &certificate.subject;

@@ -7,7 +7,8 @@ use crate::status::FailInfo;
 macro_rules! laws {
     ($($name:ident = $weight:ident, $section:literal, $text:literal, $($bit:ident)?;)+) => {
         $(
-            pub(super) static $name: Rule = Rule {
+            #[doc = $text]
+            pub static $name: Rule = Rule {
                 text: $text,
                 section: $section,
                 weight: $weight,

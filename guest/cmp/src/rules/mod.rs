@@ -6,7 +6,7 @@
 
 mod body;
 mod header;
-mod laws;
+pub mod laws;
 mod protection;
 mod request;
 mod response;
@@ -70,13 +70,16 @@ impl fmt::Display for Finding {
 /// `leniency` is what the message was read with: certificates and values inside it are
 /// read with it too.
 pub fn check(message: &PkiMessage<'_>, leniency: Leniency) -> Vec<Finding> {
-    let mut findings = Findings {
-        list: Vec::new(),
-        prefix: String::new(),
-        leniency,
-        names_left: limits::COMPARED_NAMES,
-    };
+    let mut findings = Findings::new(leniency);
     check_message(message, &mut findings, 0);
+    findings.list
+}
+
+/// The rules that the body alone breaks, as [`check`] tells them. Messages inside it are not
+/// looked at.
+pub fn check_body(message: &PkiMessage<'_>, leniency: Leniency) -> Vec<Finding> {
+    let mut findings = Findings::new(leniency);
+    body::check(message, &mut findings);
     findings.list
 }
 
@@ -124,6 +127,15 @@ struct Findings {
 }
 
 impl Findings {
+    fn new(leniency: Leniency) -> Self {
+        Self {
+            list: Vec::new(),
+            prefix: String::new(),
+            leniency,
+            names_left: limits::COMPARED_NAMES,
+        }
+    }
+
     /// Notes that the field breaks the rule.
     fn add(&mut self, rule: &'static Rule, path: impl fmt::Display) {
         if self.list.len() < limits::FINDINGS {

@@ -18,7 +18,7 @@ pub(crate) const SECRET: &[u8] = b"correct horse battery staple";
 
 /// The CA, which certifies one key.
 pub(crate) struct Ca {
-    key: SigningKey,
+    pub(crate) key: SigningKey,
     /// The root certificate.
     pub(crate) root: Vec<u8>,
     wanted: Vec<u8>,
@@ -281,7 +281,7 @@ pub(crate) fn poll_rep(entries: &[(i64, i64)]) -> PkiBody<'static> {
     PkiBody::PollRep(entries.iter().map(entry).collect())
 }
 
-fn name(text: &str) -> Name<'static> {
+pub(crate) fn name(text: &str) -> Name<'static> {
     Name::parse(text).expect("a distinguished name")
 }
 
@@ -349,7 +349,8 @@ fn basic_constraints(w: &mut Writer) {
     });
 }
 
-fn signed(key: &SigningKey, content: impl FnOnce(&mut Writer)) -> Vec<u8> {
+/// Something signed, as certificates and requests are.
+pub(crate) fn signed(key: &SigningKey, content: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let content = Writer::encode(content);
     let signature: DerSignature = key.sign(&content);
     Writer::encode(|w| {

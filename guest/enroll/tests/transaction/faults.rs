@@ -8,7 +8,7 @@ use crate::ca::{Ca, Reply, answered, error, granted, poll_rep, response, waiting
 use crate::world::{LIMITS, MINUTE, SECOND, START_MS, World, body_type, failed, issued, ok, waits};
 
 /// A world whose client waits in this phase, its last message sent and lost.
-fn lost_in(phase: Phase) -> World {
+pub(crate) fn lost_in(phase: Phase) -> World {
     let world = World::new(Operation::P10cr);
     if phase == Phase::Polling {
         world.ca.patience.set(2);
@@ -26,7 +26,7 @@ fn lost_in(phase: Phase) -> World {
 }
 
 /// Everything in a record that an answer could change.
-fn state(record: &TransactionRecord) -> impl PartialEq + std::fmt::Debug + use<> {
+pub(crate) fn state(record: &TransactionRecord) -> impl PartialEq + std::fmt::Debug + use<> {
     let chain: Vec<Vec<u8>> = record.chain.iter().map(|der| der.to_vec()).collect();
     (
         (record.phase, record.confirmation, record.cert_req_id),
@@ -39,7 +39,7 @@ fn state(record: &TransactionRecord) -> impl PartialEq + std::fmt::Debug + use<>
 
 /// An answer that must change nothing: its reason is told, the same octets go out again,
 /// and an honest answer to them is still good.
-fn changes_nothing(
+pub(crate) fn changes_nothing(
     phase: Phase,
     class: FailureClass,
     words: &[&str],
@@ -130,7 +130,7 @@ fn fault_03_nor_does_an_endpoint_that_cannot_be_used_any_more() {
     assert!(kept.note.contains("forbidden"), "{kept:?}");
 }
 
-fn poll_ids(octets: &[u8]) -> Vec<i64> {
+pub(crate) fn poll_ids(octets: &[u8]) -> Vec<i64> {
     let message = PkiMessage::from_der(octets).expect("a PKIMessage");
     match message.body {
         PkiBody::PollReq(ids) => ids,

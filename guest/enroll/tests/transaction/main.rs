@@ -3,6 +3,8 @@
 
 mod bounds;
 mod ca;
+#[path = "../conformance/mod.rs"]
+mod conformance;
 mod crashes;
 mod faults;
 mod refusals;

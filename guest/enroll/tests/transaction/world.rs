@@ -7,9 +7,9 @@ use std::rc::Rc;
 use abide_cmp::protection::{MacAlgorithm, SignatureAlgorithm, Verdict};
 use abide_cmp::{BodyType, PkiMessage};
 use abide_enroll::{
-    Change, Credential, Enrollment, Entry, Error, Event, Filter, Host, Issued, KeyError, Limits,
-    NetworkError, Operation, Outcome, Page, Phase, Progress, Response, SharedSecret, StorageError,
-    Template, TransactionRecord, Waiting, Want,
+    Change, Credential, Deviations, Enrollment, Entry, Error, Event, Filter, Host, Issued,
+    KeyError, Limits, NetworkError, Operation, Outcome, Page, Phase, Progress, Response,
+    SharedSecret, StorageError, Template, TransactionRecord, Waiting, Want,
 };
 use p256::ecdsa::SigningKey;
 use p256::ecdsa::signature::Signer;
@@ -51,6 +51,10 @@ pub(crate) struct World {
     store: RefCell<BTreeMap<(String, String), Entry>>,
     versions: Cell<u64>,
     randoms: Cell<u64>,
+    /// What is drawn next in place of what the counter gives.
+    pub(crate) draws: RefCell<VecDeque<Vec<u8>>>,
+    /// The key that is to be certified, where it is not that of the requester.
+    pub(crate) certified: RefCell<Option<Vec<u8>>>,
     /// Moments passed, two for each call: before it does anything and after.
     pub(crate) moments: Cell<u32>,
     /// The moment at which the process dies.
@@ -87,6 +91,7 @@ impl World {
             untrusted: Vec::new(),
             implicit_confirm: false,
             allow_sha1: false,
+            allow: Deviations::NONE,
             limits: LIMITS,
         };
         Self {
@@ -102,6 +107,8 @@ impl World {
             store: RefCell::default(),
             versions: Cell::new(0),
             randoms: Cell::new(0),
+            draws: RefCell::default(),
+            certified: RefCell::default(),
             moments: Cell::new(0),
             dies_at: Cell::new(None),
         }
@@ -237,7 +244,11 @@ impl Host for World {
     }
 
     fn random(&self, count: usize) -> Vec<u8> {
+        let drawn = self.draws.borrow_mut().pop_front();
         self.call(|| {
+            if let Some(drawn) = drawn {
+                return drawn;
+            }
             self.randoms.set(self.randoms.get() + 1);
             let mut octets = vec![0; count];
             octets[..8].copy_from_slice(&self.randoms.get().to_be_bytes());
@@ -277,7 +288,10 @@ impl Host for World {
     }
 
     fn public_key(&self, _key: &str) -> Result<Vec<u8>, KeyError> {
-        self.call(|| Ok(public_key(&self.key)))
+        self.call(|| {
+            let certified = self.certified.borrow().clone();
+            Ok(certified.unwrap_or_else(|| public_key(&self.key)))
+        })
     }
 
     fn sign(&self, _: &str, _: SignatureAlgorithm, data: &[u8]) -> Result<Vec<u8>, KeyError> {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use abide_host::wit::transactions::Deviations;
 use clap::{Args, ValueEnum};
 
 use crate::exit;
@@ -68,6 +69,15 @@ pub(crate) struct Enroll {
     /// Believe SHA-1 in signatures and MACs, for a CA that knows nothing else
     #[arg(long, help_heading = "Trust")]
     pub(crate) allow_sha1: bool,
+    /// Accept what this CA does against the rules; several with commas
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_enum,
+        value_delimiter = ',',
+        help_heading = "Trust"
+    )]
+    pub(crate) allow: Vec<Allowed>,
     /// Trust anchors for an https server; the system's when absent
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Trust")]
     pub(crate) tls_trusted: Vec<PathBuf>,
@@ -272,6 +282,33 @@ impl Times {
 
 fn seconds(least: u64) -> clap::builder::RangedU64ValueParser<u64> {
     clap::value_parser!(u64).range(least..=LONGEST)
+}
+
+/// What a CA does against the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Allowed {
+    /// It signs its answers to requests under a shared secret, as EJBCA does by default
+    SignedAnswerToMac,
+    /// It signs with a CA certificate whose keyUsage lacks digitalSignature, as NCM and Insta do
+    CaWithoutDigitalSignature,
+    /// It sends our senderKID back in place of its own
+    SenderKidEchoed,
+    /// Fractions of a second that end with zeros
+    FractionalSeconds,
+    /// Optional lists without an element
+    EmptyLists,
+}
+
+impl From<Allowed> for Deviations {
+    fn from(allowed: Allowed) -> Self {
+        match allowed {
+            Allowed::SignedAnswerToMac => Deviations::SIGNED_ANSWER_TO_MAC,
+            Allowed::CaWithoutDigitalSignature => Deviations::CA_WITHOUT_DIGITAL_SIGNATURE,
+            Allowed::SenderKidEchoed => Deviations::SENDER_KID_ECHOED,
+            Allowed::FractionalSeconds => Deviations::FRACTIONAL_SECONDS,
+            Allowed::EmptyLists => Deviations::EMPTY_LISTS,
+        }
+    }
 }
 
 /// What is asked of the CA.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use abide_host::wit::keys::KeyError;
 use abide_host::wit::transactions::{
-    CertificateCredential, Credential, Enrollment, Limits, Operation, Revocation, Revoked,
-    SharedSecret, Template, Want,
+    CertificateCredential, Credential, Deviations, Enrollment, Limits, Operation, Revocation,
+    Revoked, SharedSecret, Template, Want,
 };
 use abide_host::{FileKeys, HttpNetwork, KeyFileError, Keys};
 use aws_lc_rs::digest;
@@ -108,6 +108,10 @@ pub(crate) async fn plan(args: &Enroll, reading: Reading) -> Result<Plan, Stop> 
         untrusted,
         implicit_confirm: args.implicit_confirm,
         allow_sha1: args.allow_sha1,
+        allow: args
+            .allow
+            .iter()
+            .fold(Deviations::empty(), |all, &one| all | one.into()),
         limits: Limits {
             maximum_duration_ms: times.total_timeout * 1000,
             minimum_poll_interval_ms: times.min_poll * 1000,

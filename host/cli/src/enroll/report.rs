@@ -421,7 +421,9 @@ mod tests {
     }
 
     fn enrollment() -> Enrollment {
-        use abide_host::wit::transactions::{Credential, Limits, Operation, SharedSecret, Want};
+        use abide_host::wit::transactions::{
+            Credential, Deviations, Limits, Operation, SharedSecret, Want,
+        };
         Enrollment {
             order: "o".into(),
             account: String::new(),
@@ -440,6 +442,7 @@ mod tests {
             untrusted: Vec::new(),
             implicit_confirm: false,
             allow_sha1: false,
+            allow: Deviations::empty(),
             limits: Limits {
                 maximum_duration_ms: 1,
                 minimum_poll_interval_ms: 1,
