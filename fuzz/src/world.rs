@@ -69,6 +69,7 @@ impl<'a> World<'a> {
                 reference: b"device".to_vec(),
                 key: "secret".into(),
                 iterations: 100,
+                mac: abide_enroll::MacKind::Pbm,
             }),
             trusted: Vec::new(),
             out_trusted: Vec::new(),

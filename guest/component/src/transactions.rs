@@ -106,6 +106,10 @@ fn from_enrollment(given: wit::Enrollment) -> enroll::Enrollment {
                 reference: secret.reference,
                 key: secret.key,
                 iterations: secret.iterations,
+                mac: match secret.mac {
+                    wit::MacKind::Pbm => enroll::MacKind::Pbm,
+                    wit::MacKind::Pbmac1 => enroll::MacKind::Pbmac1,
+                },
             }),
             wit::Credential::Certificate(own) => {
                 enroll::Credential::Certificate(enroll::CertificateCredential {

@@ -126,6 +126,18 @@ pub struct SharedSecret {
     pub key: String,
     /// Iterations of the one-way function.
     pub iterations: u32,
+    /// How the MAC is made.
+    pub mac: MacKind,
+}
+
+/// How a MAC is made of a shared secret. Answers may be protected in either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MacKind {
+    /// The password-based MAC (RFC 9481, 6.1.1), which every server knows.
+    #[default]
+    Pbm,
+    /// PBMAC1 (RFC 9481, 6.1.2).
+    Pbmac1,
 }
 
 /// A certificate whose private key is at the host.

@@ -40,8 +40,8 @@ pub use driver::{
     Done, Error, Issued, Outcome, Progress, Waiting, begin, begin_after, get, list, resume,
 };
 pub use enrollment::{
-    CertificateCredential, Credential, Enrollment, Information, Limits, Operation, Revocation,
-    Revoked, SharedSecret, Template, Want,
+    CertificateCredential, Credential, Enrollment, Information, Limits, MacKind, Operation,
+    Revocation, Revoked, SharedSecret, Template, Want,
 };
 pub use failure::{Failure, FailureClass, Fault};
 pub use host::{

@@ -10,6 +10,9 @@ pub const NONCE: usize = 16;
 /// Octets of the salt of a MAC: RFC 9045, 3 recommends at least 16.
 pub const SALT: usize = 16;
 
+/// Octets of the key that PBMAC1 derives: a digest of its HMAC has as many (RFC 9481, 6.1.2).
+pub const PBMAC1_KEY: usize = 32;
+
 /// The longest answer that is accepted. It is the codec's bound, so that the host does
 /// not read what the codec would refuse.
 pub const RESPONSE: u32 = abide_cmp::limits::MESSAGE as u32;

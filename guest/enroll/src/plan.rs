@@ -68,7 +68,7 @@ impl<'e> Plan<'e> {
                 use abide_cmp::limits::{IDENTIFIER, ITERATIONS, MIN_ITERATIONS};
                 if !(MIN_ITERATIONS..=ITERATIONS).contains(&secret.iterations) {
                     return Err(invalid(format!(
-                        "{} PBM iterations: {MIN_ITERATIONS} to {ITERATIONS} are possible",
+                        "{} iterations for a MAC: {MIN_ITERATIONS} to {ITERATIONS} are possible",
                         secret.iterations
                     )));
                 }

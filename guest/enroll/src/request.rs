@@ -12,7 +12,7 @@ use abide_cmp::{
 use minicbor::bytes::ByteVec;
 
 use crate::driver::Error;
-use crate::enrollment::{Credential, Operation};
+use crate::enrollment::{Credential, MacKind, Operation};
 use crate::host::Host;
 use crate::limits;
 use crate::plan::{Plan, Request};
@@ -216,11 +216,21 @@ fn protect(
     match &plan.enrollment.credential {
         Credential::Secret(secret) => {
             salt = host.random(limits::SALT);
-            let algorithm = MacAlgorithm::PasswordBased {
-                salt: &salt,
-                owf: Hash::Sha256,
-                iterations: secret.iterations,
-                mac: Hash::Sha256,
+            let iterations = secret.iterations;
+            let algorithm = match secret.mac {
+                MacKind::Pbm => MacAlgorithm::PasswordBased {
+                    salt: &salt,
+                    owf: Hash::Sha256,
+                    iterations,
+                    mac: Hash::Sha256,
+                },
+                MacKind::Pbmac1 => MacAlgorithm::Pbmac1 {
+                    salt: &salt,
+                    iterations,
+                    key_length: limits::PBMAC1_KEY,
+                    prf: Hash::Sha256,
+                    mac: Hash::Sha256,
+                },
             };
             parameters = algorithm.parameters();
             header.protection_alg = Some(AlgorithmIdentifier {

@@ -104,6 +104,7 @@ pub(crate) fn enrollment(setting: &Setting, fixed: &Fixed, order: usize) -> Enro
                 reference: b"device".to_vec(),
                 key: "secret 0".into(),
                 iterations: 100,
+                mac: abide_enroll::MacKind::Pbm,
             }),
             Protection::Certificate => Credential::Certificate(own_credential(0)),
         },

@@ -85,6 +85,7 @@ impl World {
                 reference: REFERENCE.to_vec(),
                 key: "secret".into(),
                 iterations: 100,
+                mac: abide_enroll::MacKind::Pbm,
             }),
             trusted: vec![ca.root.clone()],
             out_trusted: Vec::new(),

@@ -35,7 +35,16 @@ pub(crate) struct Enroll {
     /// The shared secret: pass:SECRET, env:VARIABLE, file:PATH (first line) or stdin
     #[arg(long, value_name = "SRC", help_heading = "Protection")]
     pub(crate) secret: Option<Source>,
-    /// Iterations of the password-based MAC
+    /// How a MAC is made of the shared secret; answers may be protected in either way
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "MAC",
+        help_heading = "Protection"
+    )]
+    pub(crate) mac: Mac,
+    /// Iterations of the MAC's one-way function
     #[arg(long, value_name = "N", default_value_t = 500, help_heading = "Protection",
           value_parser = clap::value_parser!(u32).range(100..=100_000))]
     pub(crate) pbm_iterations: u32,
@@ -309,6 +318,16 @@ impl From<Allowed> for Deviations {
             Allowed::EmptyLists => Deviations::EMPTY_LISTS,
         }
     }
+}
+
+/// How a MAC is made of a shared secret.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mac {
+    /// The password-based MAC, which every server knows
+    #[default]
+    Pbm,
+    /// PBMAC1, with PBKDF2 and HMAC-SHA-256
+    Pbmac1,
 }
 
 /// What is asked of the CA.

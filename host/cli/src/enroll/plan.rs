@@ -5,14 +5,14 @@ use std::path::Path;
 
 use abide_host::wit::keys::KeyError;
 use abide_host::wit::transactions::{
-    CertificateCredential, Credential, Deviations, Enrollment, Limits, Operation, Revocation,
-    Revoked, SharedSecret, Template, Want,
+    CertificateCredential, Credential, Deviations, Enrollment, Limits, MacKind, Operation,
+    Revocation, Revoked, SharedSecret, Template, Want,
 };
 use abide_host::{FileKeys, HttpNetwork, KeyFileError, Keys};
 use aws_lc_rs::digest;
 use zeroize::Zeroizing;
 
-use super::args::{Cmd, Enroll};
+use super::args::{Cmd, Enroll, Mac};
 use super::question;
 use crate::exit::Stop;
 use crate::secret::Source;
@@ -263,6 +263,10 @@ fn shared_secret(args: &Enroll) -> Credential {
         reference: args.reference.clone().unwrap_or_default().into_bytes(),
         key: SECRET.into(),
         iterations: args.pbm_iterations,
+        mac: match args.mac {
+            Mac::Pbm => MacKind::Pbm,
+            Mac::Pbmac1 => MacKind::Pbmac1,
+        },
     })
 }
 

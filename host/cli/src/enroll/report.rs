@@ -422,7 +422,7 @@ mod tests {
 
     fn enrollment() -> Enrollment {
         use abide_host::wit::transactions::{
-            Credential, Deviations, Limits, Operation, SharedSecret, Want,
+            Credential, Deviations, Limits, MacKind, Operation, SharedSecret, Want,
         };
         Enrollment {
             order: "o".into(),
@@ -436,6 +436,7 @@ mod tests {
                 reference: Vec::new(),
                 key: "secret".into(),
                 iterations: 500,
+                mac: MacKind::Pbm,
             }),
             trusted: Vec::new(),
             out_trusted: Vec::new(),
