@@ -1,5 +1,7 @@
 //! `abide transactions`: what the store knows.
 
+mod orphans;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,6 +50,9 @@ enum Command {
         #[arg(value_name = "ID", value_parser = id)]
         id: String,
     },
+    /// Those for which the CA may have issued a certificate that never arrived, with what its
+    /// operator needs to find and revoke it
+    Orphans,
 }
 
 fn chain_length(certificates: usize) -> String {
@@ -99,6 +104,14 @@ async fn look(args: &Transactions) -> Result<(), Stop> {
             match args.output {
                 Format::Text => output::print(&full(found, now)),
                 Format::Json => output::print_json(&to_json(found)),
+            }
+        }
+        Command::Orphans => {
+            let total = all.len();
+            let orphans = orphans::among(all);
+            match args.output {
+                Format::Text => output::print(&orphans::table(&orphans, total)),
+                Format::Json => output::print_json(&orphans.iter().map(orphans::to_json).collect()),
             }
         }
     }
@@ -170,23 +183,37 @@ fn table(all: &[Transaction], now: u64) -> String {
             cut(&printable(&one.server), SHORT_SERVER),
         ]);
     }
-    let mut widths = [0; 7];
-    for row in &rows {
+    let mut out = aligned(&rows).join("\n");
+    out.push('\n');
+    let orphans = all.iter().filter(|one| orphans::is_one(one)).count();
+    if orphans > 0 {
+        writeln!(
+            out,
+            "{}: see abide transactions orphans",
+            orphans::count(orphans)
+        )
+        .expect("a String takes all");
+    }
+    out
+}
+
+/// Rows of cells as lines, in columns that are as wide as their widest cell.
+fn aligned<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let mut widths = [0; N];
+    for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
-    let mut out = String::new();
-    for row in &rows {
+    let line = |row: &[String; N]| {
         let mut line = String::new();
         for (width, cell) in widths.iter().zip(row) {
             line.push_str(cell);
             line.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
         }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
+        line.trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
 }
 
 fn cut(text: &str, letters: usize) -> String {
@@ -272,7 +299,7 @@ mod tests {
     use super::*;
     use abide_host::wit::transactions::{Confirmation, HistoryEntry, Operation, Phase};
 
-    fn transaction(id: &str) -> Transaction {
+    pub(super) fn transaction(id: &str) -> Transaction {
         Transaction {
             transaction_id: id.into(),
             order: "o".into(),

@@ -2,6 +2,7 @@
 //! `--resume`: never a second transactionID, never a second certificate, and the chain
 //! delivered.
 
+mod orphans;
 mod resumption;
 mod world;
 

@@ -153,3 +153,28 @@ fn two_processes_that_resume_at_once_make_one_certificate() {
         );
     }
 }
+
+/// As a backup that is taken from a machine that is no more: the store with what its journal
+/// had not yet taken over.
+#[test]
+fn a_store_that_was_copied_after_a_crash_goes_on_elsewhere() {
+    let mut world = killed_while_polling(IR);
+    let before = world.transaction();
+    world.move_to("elsewhere", &["store.db", "store.db-wal", "new.key"]);
+    world.check_issued(&world.resume());
+    assert_eq!(world.transaction()["started"], before["started"]);
+    assert_eq!(world.proxy.sent(BodyType::Ir).len(), 1);
+}
+
+/// A client that leaves in order leaves all in one file.
+#[test]
+fn one_file_is_enough_after_a_client_has_left() {
+    let mut world = World::new(P10CR, &POLLING);
+    world.more = ["--max-wait", "0"].map(String::from).to_vec();
+    let ended = world.start(false).end();
+    assert_eq!(ended.code, Some(6), "{ended:?}");
+    world.more.clear();
+    world.move_to("elsewhere", &["store.db"]);
+    world.check_issued(&world.resume());
+    assert_eq!(world.proxy.sent(BodyType::P10cr).len(), 1);
+}

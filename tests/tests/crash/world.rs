@@ -42,6 +42,8 @@ pub(crate) struct World {
     kind: Kind,
     /// The credential: `--ref` and `--secret`, or `--cert` and `--key`.
     pub(crate) credential: Vec<String>,
+    /// Whatever else the client is told.
+    pub(crate) more: Vec<String>,
     pub(crate) trusted: PathBuf,
     pub(crate) ca: MockCa,
     pub(crate) proxy: Proxy,
@@ -61,6 +63,7 @@ impl World {
         let mut world = Self {
             kind,
             credential: secret(MockCa::SECRET),
+            more: Vec::new(),
             trusted: ca.root().to_owned(),
             proxy: Proxy::new(ca.url()),
             client: Abide::new(&client),
@@ -99,6 +102,7 @@ impl World {
         words.extend(strings(&["--server", &self.proxy.url(), "--trusted"]));
         words.push(text(&self.trusted));
         words.extend(self.credential.clone());
+        words.extend(self.more.clone());
         match self.kind.request {
             BodyType::P10cr => words.extend(["--csr".into(), text(&self.pki.path("device.csr"))]),
             _ => words.extend(strings(&["--subject", "/CN=device", "--newkey", "new.key"])),
@@ -234,6 +238,43 @@ impl World {
         );
         let (_, octets) = said.trim().split_once('=').expect("a fingerprint");
         octets.replace(':', "").to_lowercase()
+    }
+
+    /// What `abide transactions orphans` says.
+    pub(crate) fn orphans(&self, output: &str) -> String {
+        let words = ["transactions", "orphans", "--output", output, "--store"];
+        succeed(self.client.command(words).arg(self.client.store()))
+    }
+
+    /// SHA-256 of the PKCS #10 request, as openssl has it.
+    pub(crate) fn csr_digest(&self) -> String {
+        let der = self.folder.path().join("device.csr.der");
+        succeed(
+            Command::new("openssl")
+                .args(["req", "-outform", "DER", "-in"])
+                .arg(self.pki.path("device.csr"))
+                .arg("-out")
+                .arg(&der),
+        );
+        let said = succeed(
+            Command::new("openssl")
+                .args(["dgst", "-sha256", "-r"])
+                .arg(der),
+        );
+        let digest = said.split(' ').next().expect("a digest");
+        digest.to_owned()
+    }
+
+    /// Copies these files of the client to another machine, and takes the first one away: the
+    /// store under another name, in another folder.
+    pub(crate) fn move_to(&mut self, name: &str, files: &[&str]) {
+        let dir = self.folder.path().join(name);
+        fs::create_dir(&dir).expect("a folder for the other machine");
+        for file in files {
+            fs::copy(self.client.path(file), dir.join(file)).expect("a copy");
+        }
+        fs::remove_dir_all(self.client.path("")).expect("the first machine is gone");
+        self.client = Abide::new(&dir);
     }
 
     /// Another CA's root, and a copy of the right one.
