@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use abide_mock_ca::Options;
+use abide_mock_ca::{Chaos, Fault, FaultRate, Options};
 use clap::{Args, ValueEnum};
 
 use crate::exit::{Exit, Stop};
@@ -19,8 +19,8 @@ pub(crate) struct MockCa {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
     /// The folder of root.pem, the root's key and the books; a fresh root when it is absent
-    #[arg(long, value_name = "DIR")]
-    dir: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "list_faults")]
+    dir: Option<PathBuf>,
     /// The name under which clients know the shared secret
     #[arg(long = "ref", value_name = "REF", default_value = "client")]
     reference: String,
@@ -48,6 +48,17 @@ pub(crate) struct MockCa {
     /// certReqId of the answer to a p10cr: -1 by the RFC, 0 as some servers do
     #[arg(long, value_name = "ID", default_value_t = -1, allow_negative_numbers = true)]
     p10cr_cert_req_id: i64,
+    /// Faults by a seed: the same one gives the same faults. All of them, unless --fault names
+    /// some
+    #[arg(long, value_name = "SEED")]
+    chaos: Option<u64>,
+    /// One fault, and the part of the requests that meet it, from 0 to 1; 0.1 when absent.
+    /// --list-faults tells the names
+    #[arg(long, value_name = "NAME[=RATE]")]
+    fault: Vec<FaultRate>,
+    /// Print the faults with a line about each, and end
+    #[arg(long)]
+    list_faults: bool,
     /// Do not show each request
     #[arg(long, short)]
     quiet: bool,
@@ -71,12 +82,19 @@ pub(crate) async fn run(args: &MockCa) -> Exit {
 }
 
 async fn serve(args: &MockCa) -> Result<(), Stop> {
+    let Some(dir) = args.dir.as_ref().filter(|_| !args.list_faults) else {
+        let lines: Vec<_> = Fault::ALL
+            .iter()
+            .map(|(_, name, line)| format!("{name:<24}{line}\n"))
+            .collect();
+        return output::print(&lines.concat());
+    };
     let secret = match &args.secret {
         Some(source) => source.read("--secret")?,
         None => secret::prompt("--secret", "the shared secret")?,
     };
     let reference = args.reference.as_bytes();
-    let mut options = Options::new(args.listen, &args.dir, reference, secret.as_slice());
+    let mut options = Options::new(args.listen, dir, reference, secret.as_slice());
     options.poll_count = args.poll_count;
     options.check_after = args.check_after;
     options.implicit_confirm = args.implicit_confirm;
@@ -87,13 +105,21 @@ async fn serve(args: &MockCa) -> Result<(), Stop> {
     options.path.clone_from(&args.path);
     options.trusted = pem::all_certificates("--trusted", &args.trusted)?;
     options.p10cr_cert_req_id = args.p10cr_cert_req_id;
+    options.chaos = match (args.chaos, args.fault.as_slice()) {
+        (None, []) => None,
+        (Some(seed), []) => Some(Chaos::every(seed)),
+        (seed, some) => {
+            let chaos = Chaos::some(seed.unwrap_or_default(), some.to_vec());
+            Some(chaos.map_err(|error| Stop::usage(format!("--fault: {error:#}")))?)
+        }
+    };
     options.log = !args.quiet;
     let ca = bind(options).await?;
     // Two lines that scripts can wait for.
     output::print(&format!(
         "{}\n{}\n",
         ca.url(),
-        args.dir.join("root.pem").display()
+        dir.join("root.pem").display()
     ))?;
     let mut interrupt = Interrupt::new();
     tokio::select! {

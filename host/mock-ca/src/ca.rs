@@ -1,5 +1,6 @@
 //! The CA: one request in, one answer out.
 
+pub(crate) mod chaos;
 mod inform;
 mod revoke;
 mod steps;
@@ -29,6 +30,10 @@ pub(crate) struct Ca {
     transactions: Transactions,
     register: Register,
     books: Books,
+    /// The request at hand is told to wait once more.
+    put_off_once: bool,
+    /// The request at hand is refused for its transactionID.
+    in_use_once: bool,
 }
 
 /// An answer, and what to tell about it in the log.
@@ -82,6 +87,8 @@ impl Ca {
             transactions,
             register,
             books,
+            put_off_once: false,
+            in_use_once: false,
         })
     }
 
@@ -130,6 +137,10 @@ impl Ca {
         let client = &*client.insert(self.gate().admit(request.message, request.now)?);
         let body = &request.message.body;
         self.check_not_revoked(client, body)?;
+        if self.in_use_once {
+            let text = "the transactionID is in use, says the chaos";
+            return Err(Refusal::new(FailInfo::TRANSACTION_ID_IN_USE, text).into());
+        }
         match body {
             PkiBody::Ir(_) | PkiBody::Cr(_) | PkiBody::P10cr(_) | PkiBody::Kur(_) => {
                 self.begin(request, client)

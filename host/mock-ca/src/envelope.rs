@@ -34,6 +34,17 @@ impl<'a> Envelope<'a> {
         }
     }
 
+    /// The header of an answer that nobody protects.
+    pub(crate) fn header(&self, sender: &GeneralName<'a>) -> PkiHeader<'a> {
+        let mut header = PkiHeader::new(sender.clone(), self.recipient.clone());
+        header.pvno = self.pvno;
+        header.message_time = Some(self.now);
+        header.transaction_id = self.transaction_id;
+        header.sender_nonce = self.recip_nonce;
+        header.recip_nonce = self.recip_nonce;
+        header
+    }
+
     /// For the answer to octets that are not a message.
     pub(crate) fn to_unknown(now: Time) -> Self {
         Self {

@@ -21,6 +21,7 @@
 mod authority;
 pub mod books;
 mod ca;
+mod chaos;
 mod client;
 mod envelope;
 mod files;
@@ -32,16 +33,19 @@ mod refusal;
 mod register;
 mod transactions;
 mod wanted;
+mod wire;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
-use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
+use wire::{Scissors, Wires};
 
 use ca::Ca;
+use chaos::Weather;
+pub use chaos::{Chaos, Fault, FaultRate, Rate};
 
 /// How a CA behaves.
 #[derive(Clone, Debug)]
@@ -70,6 +74,8 @@ pub struct Options {
     /// certReqId in the answer to a p10cr. RFC 9483, 4.1.4 asks for −1; Nokia's and
     /// EJBCA's servers send 0.
     pub p10cr_cert_req_id: i64,
+    /// Faults on purpose.
+    pub chaos: Option<Chaos>,
     /// Whether each request is a line on stderr.
     pub log: bool,
 }
@@ -94,6 +100,7 @@ impl Options {
             path: "/pkix/".into(),
             trusted: Vec::new(),
             p10cr_cert_req_id: -1,
+            chaos: None,
             log: false,
         }
     }
@@ -118,6 +125,7 @@ pub struct MockCa {
     root_pem: String,
     log: bool,
     path: String,
+    chaos: Option<Chaos>,
     desk: Arc<Desk>,
     closing: Closing,
 }
@@ -156,6 +164,7 @@ impl MockCa {
             root_pem,
             log: options.log,
             path: options.path,
+            chaos: options.chaos,
             closing: Closing(Arc::clone(&desk)),
             desk,
         })
@@ -178,15 +187,14 @@ impl MockCa {
             listener,
             log,
             path,
+            chaos,
             desk,
             closing,
             ..
         } = self;
-        // Small answers must not wait for the peer's delayed acknowledgement.
-        let listener = listener.tap_io(|stream| {
-            let _ = stream.set_nodelay(true);
-        });
-        let served = axum::serve(listener, http::router(desk, &path, log)).await;
+        let router = http::router(desk, &path, Weather::new(chaos), log);
+        let service = router.into_make_service_with_connect_info::<Scissors>();
+        let served = axum::serve(Wires(listener), service).await;
         drop(closing);
         served.context("the CA stopped listening")
     }

@@ -40,5 +40,12 @@ pub(crate) const VALIDITY: Duration = Duration::from_secs(90 * DAY);
 /// Seconds until the next CRL: as long as a certificate may be used without looking again.
 pub(crate) const CRL_VALIDITY: i64 = 7 * 24 * 60 * 60;
 
+/// How late a late answer is: longer than a client would wait for a packet to be sent again, and
+/// shorter than it waits for an answer.
+pub(crate) const LATE: Duration = Duration::from_secs(2);
+
+/// Retry-After of a server that is overloaded on purpose, in seconds.
+pub(crate) const RETRY_AFTER: &str = "1";
+
 /// Octets of the transactionID that a line of the log shows: enough to tell apart.
 pub(crate) const LOGGED_ID: usize = 4;

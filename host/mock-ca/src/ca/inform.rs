@@ -25,7 +25,7 @@ impl Ca {
             operation: "genm".into(),
             cert_req_id: -1,
         };
-        if self.options.poll_count > 0 {
+        if self.poll_count() > 0 {
             return Ok(self.put_off(request, &thread)?);
         }
         self.inform_now(request, &thread, questions)

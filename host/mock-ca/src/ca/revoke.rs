@@ -37,7 +37,7 @@ impl Ca {
             operation: "rr".into(),
             cert_req_id: -1,
         };
-        if self.options.poll_count > 0 {
+        if self.poll_count() > 0 {
             return Ok(self.put_off(request, &thread)?);
         }
         self.revoke_now(request, &thread, details)

@@ -49,7 +49,7 @@ impl Ca {
         let content =
             PkiBody::Error(ErrorMsgContent::new(PkiStatusInfo::new(PkiStatus::Waiting))).into();
         let event = Event::Waiting {
-            remaining: self.options.poll_count - 1,
+            remaining: self.poll_count() - 1,
             message: base64(request.octets),
         };
         self.commit(request, thread, &content, event, "waiting")
@@ -85,14 +85,14 @@ impl Ca {
             operation,
             cert_req_id,
         };
-        if self.options.poll_count == 0 {
+        if self.poll_count() == 0 {
             let implicit = request.message.header.implicit_confirm();
             return Ok(self.issue(request, &thread, &wanted, implicit)?);
         }
         let status = PkiStatusInfo::new(PkiStatus::Waiting);
         let content = response(&thread.operation, cert_req_id, status, None, Vec::new()).into();
         let event = Event::Waiting {
-            remaining: self.options.poll_count - 1,
+            remaining: self.poll_count() - 1,
             message: base64(request.octets),
         };
         Ok(self.commit(request, &thread, &content, event, "waiting")?)
