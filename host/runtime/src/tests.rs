@@ -365,6 +365,8 @@ async fn events_arrive_in_one_line_and_too_much_randomness_is_a_trap() {
         panic!("{error:?}")
     };
     assert!(reason.contains("1000000 random bytes"), "{reason}");
+    let error = enroller.get("00").await.unwrap_err();
+    assert_eq!(error, CallError::Transaction(TransactionError::NotFound));
     let events = events.lock().unwrap();
     let [event] = events.as_slice() else {
         panic!("{events:?}")

@@ -94,7 +94,7 @@ pub(crate) async fn drive(
         };
         let progress = match result {
             Ok(progress) => progress,
-            Err(error) => break call_error(&error, args),
+            Err(error) => break call_error(&error, args, voice.known_transaction().is_some()),
         };
         voice.transaction(&progress.transaction_id);
         phase = Some(progress.phase);
@@ -174,14 +174,18 @@ fn interrupted(waiting: Option<Waiting>) -> End {
     }
 }
 
-fn call_error(error: &CallError, args: &Enroll) -> End {
-    let open = |reason: String| End::Left {
-        exit: Exit::Waiting,
+/// `known` says that there is a transaction to go on with.
+fn call_error(error: &CallError, args: &Enroll, known: bool) -> End {
+    let left = |exit, reason| End::Left {
+        exit,
         reason,
         failure: None,
         next_ms: None,
     };
+    let open = |reason: String| left(Exit::Waiting, reason);
     let (exit, reason) = match error {
+        // What died was an instance of the component: what it had done is in the store.
+        CallError::Host(died) if known => return left(Exit::Host, died.to_string()),
         CallError::Transaction(TransactionError::InProgress(id)) => {
             return open(format!("transaction {id} of this wish is open already"));
         }
@@ -231,6 +235,34 @@ fn inputs(args: &Enroll) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_transaction_outlives_an_instance_of_the_component() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            enroll: Enroll,
+        }
+        let words = ["abide", "--cmd", "ir", "--server", "ca"];
+        let args = <Line as clap::Parser>::parse_from(words).enroll;
+        let died = CallError::Host(abide_host::HostError::Deadline {
+            component: "enroller",
+            budget: Duration::from_millis(1),
+        });
+        let end = call_error(&died, &args, true);
+        assert!(
+            matches!(
+                end,
+                End::Left {
+                    exit: Exit::Host,
+                    ..
+                }
+            ),
+            "{end:?}"
+        );
+        let end = call_error(&died, &args, false);
+        assert!(matches!(end, End::Error { .. }), "{end:?}");
+    }
 
     #[tokio::test]
     async fn a_past_time_is_not_waited_for() {
