@@ -57,12 +57,17 @@ fn build() -> PathBuf {
 }
 
 /// The folder of the profile: tests are in its `deps`.
-fn profile_folder() -> PathBuf {
+pub(crate) fn profile_folder() -> PathBuf {
     let test = env::current_exe().expect("a test knows its own path");
     test.ancestors()
         .nth(2)
         .expect("a test lies in a folder of cargo's")
         .to_owned()
+}
+
+/// The folder of compiled code, which all tests share and which is kept between runs.
+pub fn cache() -> PathBuf {
+    profile_folder().join("abide-test-cache")
 }
 
 /// A folder in which the program runs: it has a store there, and everything else that it
@@ -98,7 +103,6 @@ impl Abide {
     }
 
     /// The program with arguments, in the folder, knowing nothing of the machine's user.
-    /// Compiled code is shared by all tests and kept between runs.
     pub fn command<W: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = W>) -> Command {
         let mut command = Command::new(program());
         command
@@ -107,7 +111,7 @@ impl Abide {
             .env("HOME", &self.dir)
             .env_remove("XDG_STATE_HOME")
             .env_remove("XDG_CACHE_HOME")
-            .env("ABIDE_CACHE_DIR", profile_folder().join("abide-test-cache"));
+            .env("ABIDE_CACHE_DIR", cache());
         command
     }
 

@@ -1,5 +1,8 @@
 //! What the tests share: keys and certificates of another implementation, and the
-//! programs of both as processes that end with their test.
+//! programs of all as processes that end with their test.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 pub mod abide;
 pub mod bouncy_castle;
@@ -8,6 +11,30 @@ pub mod openssl;
 pub mod pki;
 pub mod process;
 pub mod proxy;
+pub mod seed;
+pub mod weather;
+
+/// Threads of [`each`].
+const AT_A_TIME: usize = 6;
+
+/// Does something for each of many things, on a few threads: most of the time is waited for a
+/// peer or for a clock.
+///
+/// # Panics
+///
+/// When it panics for one of them; the others are done first.
+pub fn each<T: Sync>(things: &[T], deed: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..things.len().min(AT_A_TIME) {
+            scope.spawn(|| {
+                while let Some(thing) = things.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    deed(thing);
+                }
+            });
+        }
+    });
+}
 
 /// The first certificate or key of a PEM text, as DER.
 pub fn pem_to_der(pem: &str) -> Vec<u8> {

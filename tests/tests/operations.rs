@@ -2,7 +2,6 @@
 //! and information, with `abide mock-ca` and with OpenSSL's server (RFC 9483, 4.1.3, 4.2, 4.3).
 
 use std::fs;
-use std::path::Path;
 
 use abide_tests::abide::{Abide, MockCa};
 use abide_tests::openssl::{CmpServer, Protection};
@@ -264,15 +263,26 @@ fn every_answer_may_take_its_time() {
 }
 
 /// OpenSSL's server sends the same certificate whatever it is asked for, and revokes no other.
-#[test]
-fn openssl_renews_and_revokes() {
-    let dir = tempfile::tempdir().expect("a folder for a test");
-    let pki = Pki::new(dir.path(), KeyKind::P256);
-    let key = pki.key("new", KeyKind::P256);
-    pki.issue_for_key("new", &key, "/CN=device");
-    let server = CmpServer::start::<&str>(&pki, Protection::Signature, &[]);
-    let abide = Abide::new(dir.path());
-    let ask = |words: &[&str]| {
+struct OpenSsl {
+    pki: Pki,
+    abide: Abide,
+    _dir: tempfile::TempDir,
+}
+
+impl OpenSsl {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a folder for a test");
+        let pki = Pki::new(dir.path(), KeyKind::P256);
+        let key = pki.key("new", KeyKind::P256);
+        pki.issue_for_key("new", &key, "/CN=device");
+        Self {
+            pki,
+            abide: Abide::new(dir.path()),
+            _dir: dir,
+        }
+    }
+
+    fn ask(&self, server: &CmpServer, words: &[&str]) -> Ended {
         let common = [
             "--server",
             server.url(),
@@ -281,17 +291,72 @@ fn openssl_renews_and_revokes() {
             "--untrusted",
             "sub.crt",
         ];
-        let own = ["--cert", "new.crt", "--key", "new.key"];
-        let ended = abide.enroll(common.iter().chain(&own).chain(words));
+        let ended = self.abide.enroll(common.iter().chain(words));
         assert_eq!(
             ended.code,
             Some(0),
             "{ended:?}, the server: {}",
             server.said()
         );
-    };
-    ask(&["--cmd", "kur", "--certout", "renewed.pem"]);
-    assert!(Path::new(&abide.path("renewed.pem")).exists());
-    ask(&["--cmd", "rr", "--revreason", "superseded"]);
-    ask(&["--cmd", "genm", "--infotype", "caCerts"]);
+        ended
+    }
+
+    fn verify(&self, certificate: &str) {
+        succeed(
+            openssl()
+                .args(["verify", "-x509_strict", "-CAfile"])
+                .arg(self.pki.path("root.crt"))
+                .arg("-untrusted")
+                .arg(self.pki.path("sub.crt"))
+                .arg(self.abide.path(certificate)),
+        );
+    }
+}
+
+const NEW: [&str; 4] = ["--cert", "new.crt", "--key", "new.key"];
+
+#[test]
+fn openssl_renews_and_revokes() {
+    let world = OpenSsl::new();
+    let server = CmpServer::start(&world.pki, Protection::Signature, &["-grant_implicitconf"]);
+    for (file, extra, confirmation) in [
+        ("explicit.pem", &[][..], "confirmation confirmed"),
+        (
+            "implicit.pem",
+            &["--implicit-confirm"],
+            "confirmation implicit",
+        ),
+    ] {
+        let kur = ["--cmd", "kur", "--order", file, "--certout", file];
+        let ended = world.ask(&server, &[&kur, &NEW[..], extra].concat());
+        assert!(ended.stderr.contains(confirmation), "{ended:?}");
+        world.verify(file);
+    }
+    let rr = ["--cmd", "rr", "--revreason", "superseded"];
+    world.ask(&server, &[&rr, &NEW[..]].concat());
+    let genm = ["--cmd", "genm", "--infotype", "caCerts"];
+    world.ask(&server, &[&genm, &NEW[..]].concat());
+}
+
+#[test]
+fn openssl_renews_later() {
+    let world = OpenSsl::new();
+    let polling = ["-poll_count", "2", "-check_after", "1"];
+    let server = CmpServer::start(&world.pki, Protection::Signature, &polling);
+    let kur = ["--cmd", "kur", "--certout", "renewed.pem"];
+    world.ask(&server, &[&kur, &NEW[..]].concat());
+    world.verify("renewed.pem");
+    assert_eq!(world.abide.transactions()[0]["polls"], 2);
+}
+
+#[test]
+fn openssl_revokes_and_informs_by_a_mac() {
+    let world = OpenSsl::new();
+    let server = CmpServer::start::<&str>(&world.pki, Protection::Pbm, &[]);
+    let secret = format!("pass:{}", CmpServer::SECRET);
+    let credential = ["--ref", CmpServer::REF, "--secret", &secret];
+    let rr = ["--cmd", "rr", "--oldcert", "new.crt"];
+    world.ask(&server, &[&rr, &credential[..]].concat());
+    let genm = ["--cmd", "genm", "--infotype", "caCerts"];
+    world.ask(&server, &[&genm, &credential[..]].concat());
 }

@@ -80,24 +80,45 @@ final class Protection {
   }
 
   static Protection pbm(String name, String owf, String mac, int iterations, String secret) throws Exception {
+    return pbm(name, owf, mac, iterations, salt(), secret);
+  }
+
+  static Protection pbm(String name, String owf, String mac, int iterations, byte[] salt, String secret)
+      throws Exception {
     PKMACBuilder builder = new PKMACBuilder(new JcePKMACValuesCalculator().setProvider("BC"));
-    builder.setParameters(new PBMParameter(salt(), algorithm(owf), iterations, algorithmWithNull(mac)));
+    builder.setParameters(new PBMParameter(salt, algorithm(owf), iterations, algorithmWithNull(mac)));
     return new Protection("PBM " + name, "secret:" + secret, () -> builder.build(secret.toCharArray()), null, null);
   }
 
+  private static final String HMAC = "1.2.840.113549.2.";
+  private static final int[] HMAC_BITS = {224, 256, 384, 512};
+
   private static AlgorithmIdentifier hmac(String hash) {
-    int[] bits = {224, 256, 384, 512};
-    return algorithmWithNull("1.2.840.113549.2." + (8 + Arrays.binarySearch(bits, Integer.parseInt(hash.substring("SHA-".length())))));
+    int bits = Integer.parseInt(hash.substring("SHA-".length()));
+    return algorithmWithNull(HMAC + (8 + Arrays.binarySearch(HMAC_BITS, bits)));
+  }
+
+  /** The hash of an HMAC, by the name that {@link #pbmac1} takes. */
+  static String hashOf(AlgorithmIdentifier hmac) {
+    for (int bits : HMAC_BITS) {
+      if (hmac("SHA-" + bits).getAlgorithm().equals(hmac.getAlgorithm())) return "SHA-" + bits;
+    }
+    throw new IllegalArgumentException(hmac.getAlgorithm() + " is no HMAC with SHA-2");
   }
 
   /** PBMAC1 (RFC 8018, 7.1) with a key of any length, put together from its parts: the class for
    * it forgets in 1.72 which prf it was given. */
   static Protection pbmac1(String prf, String mac, int keyLength, int iterations, String secret) throws Exception {
-    PBKDF2Params derivation = new PBKDF2Params(salt(), iterations, keyLength, hmac(prf));
+    return pbmac1(prf, mac, keyLength, iterations, salt(), secret);
+  }
+
+  static Protection pbmac1(String prf, String mac, int keyLength, int iterations, byte[] salt, String secret)
+      throws Exception {
+    PBKDF2Params derivation = new PBKDF2Params(salt, iterations, keyLength, hmac(prf));
     PBMAC1Params parameters =
         new PBMAC1Params(new AlgorithmIdentifier(PKCSObjectIdentifiers.id_PBKDF2, derivation), hmac(mac));
     PKCS5S2ParametersGenerator generator = new PKCS5S2ParametersGenerator(digest(prf));
-    generator.init(secret.getBytes("UTF-8"), salt(), iterations);
+    generator.init(secret.getBytes("UTF-8"), salt, iterations);
     KeyParameter key = (KeyParameter) generator.generateDerivedMacParameters(keyLength * 8);
     AlgorithmIdentifier algorithm = new AlgorithmIdentifier(PKCSObjectIdentifiers.id_PBMAC1, parameters);
     Function function = data -> {
