@@ -9,6 +9,7 @@ mod component;
 mod demo;
 mod elsewhere;
 mod fuzz;
+mod kill;
 mod peers;
 mod setup;
 mod shell;
@@ -48,6 +49,10 @@ cargo xtask COMMAND
     --seed S          that one, with everything that happens in it
     --exhaustive      every fault at every import of every scenario
     --help            the rest
+  kill        orders whose client is killed at random moments, on a way that loses and cuts,
+              at OpenSSL's server and at one on Bouncy Castle; then the books are balanced
+    --rounds N        orders at each, 100 unless given
+    --seed S          what their fate follows from, printed otherwise
   help        this page
 
 Environment
@@ -79,6 +84,7 @@ fn run() -> Result<ExitCode> {
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
         "sim" => sim::run(rest),
+        "kill" => kill::run(rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(ExitCode::SUCCESS)
