@@ -12,7 +12,7 @@ use abide_tests::openssl::verify_chain;
 use abide_tests::process::Ended;
 use serde_json::Value;
 
-/// Different enough to have every fault among them: see the last test.
+/// One wish meets one or two faults; the last test has each of them.
 const SEEDS: [u64; 3] = [1, 2, 3];
 /// Runs of one wish. More than five in a row go wrong once in a thousand wishes.
 const RUNS: usize = 12;
@@ -150,33 +150,30 @@ fn each_fault_is_told_for_what_it_is() {
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    let expected = [
-        ("lost-request", 4, "connection"),
-        ("lost-response", 4, "connection"),
-        ("cut", 4, "connection"),
-        ("late", 0, ""),
-        ("duplicate", 0, ""),
-        ("stale", 5, "recipNonce is not that of our request"),
-        ("http-503", 4, "HTTP 503"),
-        ("http-500", 4, "HTTP 500"),
-        ("html", 7, "text/html"),
-        ("truncated", 7, "no PKIMessage"),
-        // Any of: no DER, a wrong MAC, another transactionID.
-        ("bit-flipped", 0, ""),
+    let expected: [(&str, &[i32], &str); 15] = [
+        ("lost-request", &[4], "connection"),
+        ("lost-response", &[4], "connection"),
+        ("cut", &[4], "connection"),
+        ("late", &[0], ""),
+        ("duplicate", &[0], ""),
+        ("stale", &[5], "recipNonce is not that of our request"),
+        ("http-503", &[4], "HTTP 503"),
+        ("http-500", &[4], "HTTP 500"),
+        ("html", &[7], "text/html"),
+        ("truncated", &[7], "no PKIMessage"),
+        // Of a certificate that is not needed, of a protected part, or of a length.
+        ("bit-flipped", &[0, 5, 7], ""),
         (
             "unprotected-error",
-            5,
+            &[5],
             "it says, unauthenticated: rejection, badRequest",
         ),
-        ("wrong-nonce", 5, "recipNonce is not that of our request"),
-        ("transaction-id-in-use", 3, "transactionIdInUse"),
-        ("waiting", 0, ""),
+        ("wrong-nonce", &[5], "recipNonce is not that of our request"),
+        ("transaction-id-in-use", &[3], "transactionIdInUse"),
+        ("waiting", &[0], ""),
     ];
     assert_eq!(names, expected.iter().map(|(name, ..)| *name).collect());
-    each(&expected, |(fault, code, words)| {
-        if *fault == "bit-flipped" {
-            return;
-        }
+    each(&expected, |(fault, codes, words)| {
         let dir = tempfile::tempdir().expect("a folder for a test");
         let abide = Abide::new(dir.path());
         let always = format!("{fault}=1");
@@ -193,7 +190,8 @@ fn each_fault_is_told_for_what_it_is() {
         let credential = ["--ref", MockCa::REF, "--secret", &secret];
         let times = ["--unreachable-timeout", "0"];
         let ended = enroll(&abide, &ca, &[&ir[..], &credential, &times].concat());
-        assert_eq!(ended.code, Some(*code), "{fault}: {ended:?}");
+        let code = ended.code.expect("an exit code");
+        assert!(codes.contains(&code), "{fault}: {ended:?}");
         assert!(ended.stderr.contains(words), "{fault}: {ended:?}");
     });
 }

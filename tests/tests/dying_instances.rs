@@ -36,6 +36,8 @@ enum Way {
     Huge(usize),
     /// Never.
     Lost,
+    /// The host has a defect.
+    Panic,
 }
 
 /// The way to the CA, which has every request whatever becomes of its answer.
@@ -62,6 +64,7 @@ impl Network for Road {
                 ..response
             }),
             Way::Lost => std::future::pending().await,
+            Way::Panic => panic!("a defect of the network"),
         }
     }
 }
@@ -280,6 +283,18 @@ async fn the_caller_goes_away_in_the_middle_of_an_exchange() {
         result = call => panic!("{result:?}"),
         () = asked => {}
     }
+    let id = world.open_transaction(&enroller).await;
+    world.goes_on();
+    world.ends_well(&enroller, &id).await;
+}
+
+#[tokio::test]
+async fn an_import_panics() {
+    let world = World::new(Way::Panic);
+    let enroller = world.enroller(Arc::new(world.disk()), GENEROUS).await;
+    let (caller, enrollment) = (enroller.clone(), world.enrollment.clone());
+    let call = tokio::spawn(async move { caller.begin(&enrollment).await });
+    assert!(call.await.expect_err("a panic").is_panic());
     let id = world.open_transaction(&enroller).await;
     world.goes_on();
     world.ends_well(&enroller, &id).await;
