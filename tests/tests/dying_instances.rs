@@ -186,8 +186,9 @@ impl World {
             panic!("{all:?}")
         };
         assert_eq!(transaction.phase, Phase::Enrolling);
-        assert_eq!(self.issued(), [transaction.transaction_id.clone()]);
-        transaction.transaction_id.clone()
+        let id = transaction.transaction_id.clone();
+        assert_eq!(self.issued(), [id.as_str()]);
+        id
     }
 
     /// The transactionID of each certificate.
@@ -206,7 +207,7 @@ impl World {
             panic!("{progress:?}")
         };
         assert_eq!(issued.chain.len(), 1);
-        assert_eq!(self.issued(), [id.to_owned()], "one certificate");
+        assert_eq!(self.issued(), [id], "one certificate");
     }
 }
 

@@ -75,7 +75,7 @@ const KINDS: [Kind; 6] = [
 
 /// What became of one order.
 #[derive(Debug)]
-struct Result {
+struct Outcome {
     issued: usize,
     orphans: usize,
     killed: usize,
@@ -187,7 +187,7 @@ impl<'a> Order<'a> {
     }
 
     /// Runs the client until it is done, and kills it a few times before that.
-    fn drive(&mut self) -> Result {
+    fn drive(&mut self) -> Outcome {
         let mut kills = 1 + self.seed.below(4);
         let mut killed = 0;
         let mut last = None;
@@ -230,7 +230,7 @@ impl<'a> Order<'a> {
     }
 
     /// What the client has, what it says of the transactions before, and what the CA was asked.
-    fn balance(&self, ended: &Ended, killed: usize, runs: usize) -> Result {
+    fn balance(&self, ended: &Ended, killed: usize, runs: usize) -> Outcome {
         let told: Value = serde_json::from_str(&ended.stdout).expect("JSON");
         assert_eq!(told["status"], "issued", "{told}");
         let own = text(&told["transactionID"]);
@@ -269,7 +269,7 @@ impl<'a> Order<'a> {
             Some(certificate),
             "what was delivered is what the order has"
         );
-        Result {
+        Outcome {
             issued: delivered.len(),
             orphans: orphans.len(),
             killed,
@@ -306,8 +306,8 @@ fn text(value: &Value) -> String {
 }
 
 /// Prints the sum of the rounds, for who looks on.
-fn report(ca: &str, results: &[Result]) {
-    let sum = |of: fn(&Result) -> usize| results.iter().map(of).sum::<usize>();
+fn report(ca: &str, results: &[Outcome]) {
+    let sum = |of: fn(&Outcome) -> usize| results.iter().map(of).sum::<usize>();
     println!(
         "{ca}: {} orders, {} clients killed in {} runs, {} messages at the CA; issued {}, of them \
          {} are no order's; declared orphans {}",
