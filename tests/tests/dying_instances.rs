@@ -10,7 +10,7 @@ use std::time::Duration;
 use abide_host::wit::network::{NetworkError, Request, Response};
 use abide_host::wit::storage::{Change, Entry, Filter, Page, StorageError};
 use abide_host::wit::transactions::{
-    Credential, Enrollment, Limits, MacKind, Operation, Outcome, Phase, SharedSecret,
+    Credential, Deviations, Enrollment, Limits, MacKind, Operation, Outcome, Phase, SharedSecret,
     TransactionError, Want,
 };
 use abide_host::{
@@ -131,6 +131,7 @@ impl World {
             untrusted: Vec::new(),
             implicit_confirm: false,
             allow_sha1: false,
+            allow: Deviations::empty(),
             limits: Limits {
                 maximum_duration_ms: 600_000,
                 minimum_poll_interval_ms: 1000,

@@ -292,12 +292,10 @@ pub fn verify_signature<'a>(
                 let lacking = anchors
                     .role
                     .filter(|role| path.len() > 1 && !certificate.roles().contains(role));
+                let may_sign = path::may_sign_messages(certificate)
+                    || anchors.ca_may_sign && path::may_sign_certificates(certificate);
                 failure = match lacking {
-                    _ if !path::may_sign_messages(certificate)
-                        && !(anchors.ca_may_sign && path::may_sign_certificates(certificate)) =>
-                    {
-                        ProtectionError::KeyUsage { subject: subject() }
-                    }
+                    _ if !may_sign => ProtectionError::KeyUsage { subject: subject() },
                     Some(role) => ProtectionError::Role {
                         subject: subject(),
                         role,

@@ -13,6 +13,9 @@ use crate::world::{World, issued, waits};
 
 const PHASES: [Phase; 3] = [Phase::Enrolling, Phase::Polling, Phase::Confirming];
 
+/// Makes the body of an answer.
+type Body = fn(&Ca) -> PkiBody<'_>;
+
 #[test]
 fn what_is_no_pki_message_changes_nothing() {
     for phase in PHASES {
@@ -90,7 +93,7 @@ fn transaction_id_is_there_and_ours() {
 
 #[test]
 fn the_body_must_be_allowed_in_this_state() {
-    let bodies: [(&str, fn(&Ca) -> PkiBody<'_>); 6] = [
+    let bodies: [(&str, Body); 6] = [
         ("ip", |ca| PkiBody::Ip(response(&[granted(0, &ca.root)]))),
         ("kup", |ca| PkiBody::Kup(response(&[granted(0, &ca.root)]))),
         ("rp", |_| rp(PkiStatusInfo::new(PkiStatus::Accepted))),
@@ -114,7 +117,7 @@ fn the_body_must_be_allowed_in_this_state() {
         }
     }
     // These have their time.
-    let early: [(Phase, &str, fn(&Ca) -> PkiBody<'_>); 4] = [
+    let early: [(Phase, &str, Body); 4] = [
         (Phase::Enrolling, "pkiconf", |_| PkiBody::PkiConf),
         (Phase::Polling, "pkiconf", |_| PkiBody::PkiConf),
         (Phase::Enrolling, "pollRep", |_| poll_rep(&[(-1, 20)])),

@@ -12,6 +12,9 @@ use super::super::peer::{
 use crate::ca::{Ca, answered, error, granted, response};
 use crate::world::{World, failed, issued, waits};
 
+/// Makes an odd answer to a request.
+type Odd = fn(&Ca, &[u8]) -> Vec<u8>;
+
 /// The root certifies another key than the requested one.
 fn foreign(ca: &Ca, request: &[u8], operation: Operation, implicit: bool) -> Vec<u8> {
     let mut answer = Answer::under_secret(request);
@@ -60,7 +63,7 @@ fn a_certificate_that_is_refused_under_implicit_confirm_is_a_failure_here_alone(
 /// Whatever is answered, no message goes out but those of an end entity.
 #[test]
 fn no_error_is_ever_sent() {
-    let odd: [fn(&Ca, &[u8]) -> Vec<u8>; 7] = [
+    let odd: [Odd; 7] = [
         |_, _| b"nonsense".to_vec(),
         |ca, request| foreign(ca, request, Operation::Cr, false),
         |_, request| Answer::under_secret(request).with(&PkiBody::PkiConf),
