@@ -82,8 +82,13 @@ fn main() -> Result<ExitCode> {
         let clean = finish(&singles);
         println!("the five commonest, a crash at every two imports:");
         let pairs = run::exhaustive(Depth::Pairs, threads, &quiet);
-        println!("{} worlds in all", singles.worlds + pairs.worlds);
-        return Ok(code(finish(&pairs) && clean));
+        let clean = finish(&pairs) && clean;
+        println!(
+            "{scenarios} scenarios, {} worlds, {} violations",
+            singles.worlds + pairs.worlds,
+            singles.violations.len() + pairs.violations.len()
+        );
+        return Ok(code(clean));
     }
     println!(
         "seeds {} and {} more, {threads} at a time:",
