@@ -78,3 +78,22 @@ pub const MAX_CHAIN: usize = 32;
 
 /// Most workers that share accounts. Each account is weighed against each of them.
 pub const MAX_WORKERS: usize = 1000;
+
+/// Most endpoints of one issuer.
+pub const MAX_ENDPOINTS: usize = 200;
+
+/// Longest URL, in octets.
+pub const MAX_URL: usize = 2048;
+
+/// Longest pattern, in octets.
+pub const MAX_PATTERN: usize = 1024;
+
+/// Most octets of memory that a compiled pattern may take: repetitions of repetitions grow
+/// beyond all bounds otherwise.
+pub const MAX_PATTERN_MEMORY: usize = 256 * 1024;
+
+/// Deepest nesting of a pattern, since it is read by recursion.
+pub const MAX_PATTERN_NESTING: u32 = 50;
+
+/// Most pairs of state sets that a proof about two patterns looks at: a few milliseconds of work.
+pub const MAX_PROOF: usize = 500;
