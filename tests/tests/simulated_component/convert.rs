@@ -51,6 +51,10 @@ pub(crate) fn to_enrollment(given: &native::Enrollment) -> wit::Enrollment {
                 reference: secret.reference,
                 key: secret.key,
                 iterations: secret.iterations,
+                mac: match secret.mac {
+                    native::MacKind::Pbm => wit::MacKind::Pbm,
+                    native::MacKind::Pbmac1 => wit::MacKind::Pbmac1,
+                },
             }),
             native::Credential::Certificate(own) => {
                 wit::Credential::Certificate(wit::CertificateCredential {
@@ -65,6 +69,7 @@ pub(crate) fn to_enrollment(given: &native::Enrollment) -> wit::Enrollment {
         untrusted: given.untrusted,
         implicit_confirm: given.implicit_confirm,
         allow_sha1: given.allow_sha1,
+        allow: to_deviations(given.allow),
         limits: wit::Limits {
             maximum_duration_ms: given.limits.maximum_duration_ms,
             minimum_poll_interval_ms: given.limits.minimum_poll_interval_ms,
@@ -73,6 +78,24 @@ pub(crate) fn to_enrollment(given: &native::Enrollment) -> wit::Enrollment {
             request_timeout_ms: given.limits.request_timeout_ms,
         },
     }
+}
+
+fn to_deviations(given: native::Deviations) -> wit::Deviations {
+    let mut deviations = wit::Deviations::empty();
+    for deviation in native::Deviation::ALL {
+        if given.allow(deviation) {
+            deviations |= match deviation {
+                native::Deviation::SignedAnswerToMac => wit::Deviations::SIGNED_ANSWER_TO_MAC,
+                native::Deviation::CaWithoutDigitalSignature => {
+                    wit::Deviations::CA_WITHOUT_DIGITAL_SIGNATURE
+                }
+                native::Deviation::SenderKidEchoed => wit::Deviations::SENDER_KID_ECHOED,
+                native::Deviation::FractionalSeconds => wit::Deviations::FRACTIONAL_SECONDS,
+                native::Deviation::EmptyLists => wit::Deviations::EMPTY_LISTS,
+            };
+        }
+    }
+    deviations
 }
 
 pub(crate) fn from_progress(progress: wit::Progress) -> native::Progress {
