@@ -1,4 +1,8 @@
 //! Classes of failure: what went wrong decides which tier of waiting applies.
+//!
+//! A transaction ends with classes of its own. An answer that is no CMP answer is
+//! [`Class::Refused`] here; a deadline that passed is the class of what went on until then,
+//! mostly [`Class::Transient`].
 
 use core::fmt;
 

@@ -23,6 +23,7 @@ pub mod hint;
 pub mod limits;
 pub mod mistake;
 pub mod order;
+pub mod policies;
 pub mod qos;
 pub mod random;
 pub mod rate;

@@ -97,3 +97,6 @@ pub const MAX_PATTERN_NESTING: u32 = 50;
 
 /// Most pairs of state sets that a proof about two patterns looks at: a few milliseconds of work.
 pub const MAX_PROOF: usize = 500;
+
+/// Most attempts in a forecast: more than fit into a picture.
+pub const MAX_FORECAST: usize = 1000;

@@ -21,7 +21,7 @@ use crate::endpoint::Budget;
 use crate::explain::{Rule, Step};
 use crate::failure::Class;
 use crate::hint::HintBounds;
-use crate::limits::{MAX_ATTEMPTS, MAX_DELAY_MS};
+use crate::limits::{MAX_ATTEMPTS, MAX_DELAY_MS, MAX_FORECAST};
 use crate::mistake::{Check, Mistakes};
 use crate::random::{self, Octets};
 use crate::renewal::{ExpiryClamp, Renewal, Validity, Window};
@@ -86,6 +86,8 @@ pub struct Attempts {
     /// When the next attempt may start, in milliseconds since the epoch. Absent when the order
     /// has stopped or was never attempted.
     pub next_attempt_ms: Option<u64>,
+    /// The rule that decided about it last: its words are the order's one-line reason.
+    pub because: Option<Rule>,
     /// Whether it has stopped for good: only a change or a renewal by hand goes on.
     pub stopped: bool,
     /// The latest successes, oldest first, for the success guard.
@@ -191,6 +193,7 @@ impl RetryPolicy {
         if let Some(rule) = self.stops(&state, class) {
             state.stopped = true;
             state.next_attempt_ms = None;
+            state.because = Some(rule);
             return (state, Decision::stopped(rule, now_ms));
         }
         let mut plan = Plan::new(now_ms);
@@ -221,7 +224,7 @@ impl RetryPolicy {
             let spread = random::between(random, plan.at_ms, plan.at_ms.saturating_add(tenth));
             plan.not_before(Rule::Jitter, spread);
         }
-        state.next_attempt_ms = Some(plan.at_ms);
+        plan.settle(&mut state);
         (state, plan.decide(class.alarms()))
     }
 
@@ -246,11 +249,11 @@ impl RetryPolicy {
             let successes = successes_ms.len() as u32;
             plan.not_before(Rule::TooManySuccesses { successes }, until);
         }
-        let state = Attempts {
-            next_attempt_ms: Some(plan.at_ms),
+        let mut state = Attempts {
             successes_ms,
             ..Attempts::default()
         };
+        plan.settle(&mut state);
         (state, plan.decide(tripped_until.is_some()))
     }
 
@@ -291,12 +294,12 @@ impl RetryPolicy {
             let spread = random::between(random, now_ms, now_ms.saturating_add(span));
             plan.set(Rule::Spread, spread);
         }
-        state.next_attempt_ms = Some(plan.at_ms);
+        plan.settle(&mut state);
         (state, plan.decide(false))
     }
 
-    /// Why the next attempt is when it is, from what is stored. The chance that was taken then
-    /// and what servers said then show as the difference to the stored time.
+    /// Why the next attempt is when it is, from what is stored: the delay as the policy has it
+    /// today, then the rule that decided last, with the difference that it made.
     pub fn explain(&self, state: &Attempts, now_ms: u64) -> Decision {
         if state.stopped {
             let rule = match state.last_class {
@@ -331,6 +334,44 @@ impl RetryPolicy {
         } else {
             Resend::TooLate
         }
+    }
+
+    /// The next attempts of an order for as long as each of them fails, until `until_ms` and at
+    /// most [`MAX_FORECAST`]: the earliest and the latest time of each that chance can bring
+    /// about. For plots.
+    pub fn forecast(
+        &self,
+        state: &Attempts,
+        in_use: Option<Validity>,
+        now_ms: u64,
+        until_ms: u64,
+    ) -> Vec<(u64, u64)> {
+        if state.stopped {
+            return Vec::new();
+        }
+        let failure = Failure {
+            in_use,
+            ..Failure::of(Class::Refused)
+        };
+        let path = |random| {
+            let mut state = state.clone();
+            let mut at_ms = state.next_attempt_ms.unwrap_or(now_ms).max(now_ms);
+            let mut path = Vec::new();
+            while at_ms <= until_ms && path.len() < MAX_FORECAST {
+                path.push(at_ms);
+                let (after, decision) = self.failed(state, failure, at_ms, random);
+                let Next::At(next_ms) = decision.next else {
+                    break;
+                };
+                state = after;
+                // A jitter that allows no wait at all still leaves the scheduler's tick.
+                at_ms = next_ms.max(at_ms.saturating_add(1));
+            }
+            path
+        };
+        let (earliest, latest) = (path([0; 8]), path([0xff; 8]));
+        let bounded = latest.into_iter().chain(core::iter::repeat(until_ms));
+        earliest.into_iter().zip(bounded).collect()
     }
 
     /// The longest wait that this policy can lead to after a failure, in milliseconds.
@@ -413,7 +454,11 @@ impl RetryPolicy {
         if let Some(stored) = state.next_attempt_ms
             && stored != plan.at_ms
         {
-            plan.set(Rule::Stored, stored);
+            // The delay has had its say, with the numbers of today.
+            let rule = state
+                .because
+                .filter(|rule| !matches!(rule, Rule::Delay { .. } | Rule::NoCount));
+            plan.set(rule.unwrap_or(Rule::Stored), stored);
         }
         let has_failed = state.last_failure_ms.is_some() || state.last_class.is_some();
         let latest = now_ms.saturating_add(self.longest_wait());
@@ -471,6 +516,18 @@ impl Plan {
         }
     }
 
+    /// Writes the outcome into the state. A rule that only confirms a stored time does not
+    /// replace the one that made it.
+    fn settle(&self, state: &mut Attempts) {
+        let confirmed = state.next_attempt_ms == Some(self.at_ms);
+        state.next_attempt_ms = Some(self.at_ms);
+        if let Some(step) = self.steps.last()
+            && !(confirmed && state.because.is_some())
+        {
+            state.because = Some(step.rule);
+        }
+    }
+
     fn decide(self, alarm: bool) -> Decision {
         Decision {
             next: Next::At(self.at_ms),
@@ -483,9 +540,9 @@ impl Plan {
 fn at_once(mut state: Attempts, rule: Rule, now_ms: u64) -> (Attempts, Decision) {
     let before_ms = state.next_attempt_ms.unwrap_or(now_ms);
     state.stopped = false;
-    state.next_attempt_ms = Some(now_ms);
     let mut plan = Plan::new(now_ms);
     plan.set_from(rule, before_ms, now_ms);
+    plan.settle(&mut state);
     (state, plan.decide(false))
 }
 

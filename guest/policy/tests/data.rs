@@ -3,6 +3,8 @@
 #![cfg(feature = "serde")]
 
 use abide_policy::endpoint::EndpointState;
+use abide_policy::mistake::Check;
+use abide_policy::policies::Policies;
 use abide_policy::qos::Qos;
 use abide_policy::rate::{Algorithm, RateLimit};
 use abide_policy::retry::{Attempts, RetryPolicy};
@@ -99,6 +101,30 @@ fn the_spelling_of_spinnaker_is_accepted() {
     assert_eq!(
         Selector::from_class(&class),
         Ok(Selector::CloudProvider(vec!["kubernetes".to_owned()]))
+    );
+}
+
+#[test]
+fn all_policies_are_checked_at_once() {
+    assert_eq!(Policies::default().mistakes(), []);
+    let policies: Policies = from_str(
+        r#"{"retry": {"issuance": {"base_ms": 5, "cap_ms": 4}},
+            "scheduler": {"batch": 0}, "outgoing": {"rate_seconds": 0},
+            "qos": {"promotion": {"policies": [{"longest-wait": {"most_ms": 0, "size": 1}}]}},
+            "cache_sharding": {"ttl_ms": 1}, "zombie_check": {"cutoff_ms": 0}}"#,
+    )
+    .unwrap();
+    let paths: Vec<String> = policies.mistakes().into_iter().map(|m| m.path).collect();
+    assert_eq!(
+        paths,
+        [
+            "retry.issuance.cap_ms",
+            "scheduler.batch",
+            "outgoing.rate_seconds",
+            "qos.promotion.policies[0].longest-wait.most_ms",
+            "cache_sharding.ttl_ms",
+            "zombie_check.cutoff_ms",
+        ]
     );
 }
 

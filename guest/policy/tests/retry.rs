@@ -460,6 +460,137 @@ fn jitter_is_told_and_remembered() {
 }
 
 #[test]
+fn the_reason_stays_with_the_time() {
+    let failure = Failure {
+        hint_s: Some(5 * 3600),
+        ..Failure::of(Class::Refused)
+    };
+    let (state, _) = policy().failed(failed_twice(), failure, NOW, MIDDLE);
+    let hint = Rule::Hint {
+        asked_s: 5 * 3600,
+        granted_ms: 5 * HOUR_MS,
+    };
+    assert_eq!(state.because, Some(hint));
+    // An hour later, after a restart: the delay of four hours, and what the server asked for.
+    let (state, _) = policy().restarted(state, 1, NOW + HOUR_MS, MIDDLE);
+    assert_eq!(state.because, Some(hint));
+    let explained = policy().explain(&state, NOW + HOUR_MS);
+    let words: Vec<String> = explained.steps.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        words,
+        [
+            "failure 3 in a row (refused): 4 h later, 2027-01-15T12:00:00Z",
+            "the server asks for 18000 s, granted 5 h: 1 h later, 2027-01-15T13:00:00Z",
+        ]
+    );
+    let (state, _) = policy().succeeded(state, ninety_days(NOW), None, NOW, MIDDLE);
+    assert_eq!(state.because, Some(Rule::Renewal));
+    let explained = policy().explain(&state, NOW + DAY_MS);
+    assert_eq!(explained.steps.len(), 1);
+    assert_eq!(
+        explained.steps[0].to_string(),
+        "renewal: 59 d later, 2027-03-16T08:00:00Z"
+    );
+}
+
+#[test]
+fn a_forecast_has_both_ends_of_chance() {
+    let (state, _) = fail(Attempts::default(), Class::Refused, NOW);
+    let hours = |policy: &RetryPolicy, state: &Attempts| -> Vec<(u64, u64)> {
+        policy
+            .forecast(state, None, NOW, NOW + 48 * HOUR_MS)
+            .into_iter()
+            .map(|(from, to)| ((from - NOW) / HOUR_MS, (to - NOW) / HOUR_MS))
+            .collect()
+    };
+    assert_eq!(
+        hours(&policy(), &state),
+        [(1, 1), (3, 3), (7, 7), (15, 15), (31, 31)]
+    );
+    let jittery = RetryPolicy {
+        issuance: Strategy {
+            jitter: Jitter::Percent(50),
+            ..Strategy::default()
+        },
+        ..policy()
+    };
+    // From 1 h: +1..3, +2..6, +4..12, +8..24, +16..32. The sixth may come after 32 h, or not
+    // before the plot ends, and the seventh just then.
+    assert_eq!(
+        hours(&jittery, &state),
+        [
+            (1, 1),
+            (2, 4),
+            (4, 10),
+            (8, 22),
+            (16, 46),
+            (32, 48),
+            (48, 48)
+        ]
+    );
+    let full = RetryPolicy {
+        issuance: Strategy {
+            jitter: Jitter::Full,
+            ..Strategy::default()
+        },
+        ..policy()
+    };
+    assert_eq!(hours(&full, &state).len(), 1000);
+    let (stopped, _) = fail(state, Class::Permanent, NOW);
+    assert_eq!(hours(&policy(), &stopped), []);
+}
+
+/// A month of a CA that is down from two to four each night, certificates of nine hours, and a cap
+/// of half an hour with a tenth of jitter: each night ends within 33 minutes, and no certificate
+/// ends before its successor is there.
+#[test]
+fn a_ca_that_is_down_each_night() {
+    let policy = RetryPolicy {
+        issuance: Strategy {
+            base_ms: 5 * MINUTE_MS,
+            cap_ms: 30 * MINUTE_MS,
+            jitter: Jitter::Percent(10),
+            ..Strategy::default()
+        },
+        ..policy()
+    };
+    for seed in 0..40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let start = NOW + random.u64(0..9 * HOUR_MS);
+        let lasting = |from| Validity {
+            not_before_ms: from,
+            not_after_ms: from + 9 * HOUR_MS,
+        };
+        let mut in_use = lasting(start);
+        let mut now = start;
+        let mut state = Attempts::default();
+        while now < start + 30 * DAY_MS {
+            let of_day = now % DAY_MS;
+            let is_down = (2 * HOUR_MS..4 * HOUR_MS).contains(&of_day);
+            let octets = random.u64(..).to_be_bytes();
+            let (after, decision) = if is_down {
+                let failure = Failure {
+                    in_use: Some(in_use),
+                    ..Failure::of(Class::Transient)
+                };
+                policy.failed(state, failure, now, octets)
+            } else {
+                if state.last_failure_ms.is_some() {
+                    assert!(of_day <= 4 * HOUR_MS + 33 * MINUTE_MS, "seed {seed}");
+                }
+                assert!(now < in_use.not_after_ms, "seed {seed}: it ended");
+                in_use = lasting(now);
+                policy.succeeded(state, in_use, None, now, octets)
+            };
+            let Next::At(next) = decision.next else {
+                panic!("it stopped");
+            };
+            (state, now) = (after, next);
+        }
+    }
+}
+
+#[test]
 fn nothing_overflows_at_the_end_of_time() {
     let state = Attempts {
         issuance_attempts: Some(i64::MAX),
