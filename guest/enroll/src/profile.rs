@@ -41,11 +41,11 @@ pub(crate) fn fault(plan: &Plan<'_>, message: &PkiMessage<'_>) -> Option<String>
 }
 
 fn brings_a_key(content: &CertRepMessage<'_>) -> bool {
-    let pairs = content
+    let mut pairs = content
         .responses
         .iter()
         .filter_map(|response| response.certified_key_pair.as_ref());
-    pairs.into_iter().any(|pair| pair.private_key.is_some())
+    pairs.any(|pair| pair.private_key.is_some())
 }
 
 /// Tells of a clock of the CA that is far from ours.
