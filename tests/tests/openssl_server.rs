@@ -387,16 +387,23 @@ fn a_signer_below_another_root_is_not_trusted() {
     assert!(told.says(server.url()), "{:?}", told.ended);
 }
 
-/// A server without the secret that lets the MAC pass unchecked and signs its answers: to
-/// the client a signature below its root proves more than a MAC.
+/// A server without the secret that lets the MAC pass unchecked and signs its answers: anybody
+/// with a certificate below the root could. The advice names the option for a CA that does so
+/// by design, and the same transaction goes on with it.
 #[test]
-fn a_signed_answer_to_a_mac_is_accepted() {
+fn a_signed_answer_to_a_mac_is_accepted_where_allowed() {
     let world = World::new(KeyKind::P256);
     let server = CmpServer::start(&world.pki, Protection::Signature, &["-accept_unprotected"]);
     let client = world.client("client");
-    let told = client.enroll("p10cr", server.url(), &[]);
+    let refused = client.enroll("p10cr", server.url(), &["--quiet"]);
+    check_not_believed("not allowed", &client, &refused);
+    let advice = refused.json["advice"].as_str().unwrap_or_default();
+    assert!(advice.contains("signed-answer-to-mac"), "{advice}");
+    let allowed = ["--resume", "--allow", "signed-answer-to-mac"];
+    let told = client.enroll("p10cr", server.url(), &allowed);
     told.check_issued("confirmed", "MAC and signature");
     client.check_files("MAC and signature");
+    assert_eq!(told.json["transactionID"], refused.json["transactionID"]);
 }
 
 #[test]
