@@ -70,6 +70,11 @@ impl Deviations {
         self.0 & deviation.bit() != 0
     }
 
+    /// As they are stored.
+    pub(crate) fn bits(self) -> u8 {
+        self.0
+    }
+
     /// Deviations of the encoding.
     pub(crate) fn leniency(self) -> abide_cmp::Leniency {
         abide_cmp::Leniency {

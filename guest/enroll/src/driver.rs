@@ -344,6 +344,7 @@ impl<'h> Session<'h> {
             deliveries: 1,
             information: None,
             pvno: None,
+            allowed: None,
         };
         request::enroll(plan, host, &mut record, now_ms)?;
         record.note_history(
@@ -408,10 +409,27 @@ impl<'h> Session<'h> {
         Ok(())
     }
 
+    /// An answer that was refused may be good under what is allowed now: it is asked for at
+    /// once.
+    fn mind_what_is_allowed(&mut self, plan: &Plan<'_>) {
+        use FailureClass::{Malformed, Security};
+        let allowed = Some(plan.enrollment.allow.bits());
+        let before = core::mem::replace(&mut self.record.allowed, allowed);
+        let refused = self
+            .record
+            .trouble
+            .as_ref()
+            .is_some_and(|trouble| matches!(trouble.class, Security | Malformed));
+        if refused && before.is_some() && before != allowed {
+            self.record.next_ms = None;
+        }
+    }
+
     /// Does all that can be done now. `fresh` says that the last request was stored just
     /// now and never sent.
     fn drive(mut self, plan: &Plan<'_>, mut fresh: bool) -> Result<Progress, Error> {
         let limits = &plan.enrollment.limits;
+        self.mind_what_is_allowed(plan);
         for _ in 0..limits::MESSAGES_PER_CALL {
             let now_ms = self.host.now_ms();
             if !self.record.phase.is_open() {

@@ -186,6 +186,9 @@ pub struct TransactionRecord {
     /// The version that the CA asked for by unsupportedVersion (RFC 9810, 7).
     #[n(40)]
     pub pvno: Option<u8>,
+    /// The deviations that were allowed when the last answer was judged.
+    #[n(41)]
+    pub allowed: Option<u8>,
 }
 
 impl TransactionRecord {

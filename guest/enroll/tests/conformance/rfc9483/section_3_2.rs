@@ -142,11 +142,16 @@ fn a_request_under_a_mac_is_not_answered_by_a_signature_unless_allowed() {
     assert_eq!(world.record().phase, Phase::Enrolling);
     assert!(world.record().response_signer.is_none());
 
-    // What the advice says can be done, and the same request is gone on with.
+    // Without a change, it is waited.
+    let sent = world.sent().len();
+    waits(world.resume().expect("an open transaction"));
+    assert_eq!(world.sent().len(), sent);
+
+    // What the advice says can be done, and the same request is gone on with at once.
     world.enrollment.allow = Deviations::NONE.with(Deviation::SignedAnswerToMac);
     world.next_says(signed_answer);
     world.next_says(signed_answer);
-    let issued = issued(world.step());
+    let issued = issued(world.resume().expect("an end"));
     assert_eq!(issued.confirmation, Confirmation::Confirmed);
     assert_eq!(world.sent()[0], world.sent()[1]);
 
