@@ -85,6 +85,7 @@ impl<'a> World<'a> {
                 maximum_polls: 5,
                 request_timeout_ms: 30_000,
             },
+            registration: None,
         }
     }
 

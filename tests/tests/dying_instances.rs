@@ -139,6 +139,7 @@ impl World {
                 maximum_polls: 10,
                 request_timeout_ms: 60_000,
             },
+            registration: None,
         };
         let road = Arc::new(Road {
             http: HttpNetwork::new(HttpConfig::default()).expect("a network"),

@@ -176,6 +176,14 @@ impl RecipientKind {
 }
 
 impl<'a> EnvelopedData<'a> {
+    /// Reads one EnvelopedData under its own tag and nothing after it.
+    pub fn from_der(der: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader::new(der);
+        let element = reader.element(tag::SEQUENCE, "an EnvelopedData")?;
+        reader.finish()?;
+        Self::read(&element)
+    }
+
     pub(crate) fn read(element: &Element<'a>) -> Result<Self> {
         let mut fields = element.contents();
         let version = fields.integer().at("version")?;

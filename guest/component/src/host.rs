@@ -3,13 +3,14 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use abide_cmp::cms::Envelope;
 use abide_cmp::protection::{MacAlgorithm, SignatureAlgorithm, Verdict};
 use abide_enroll as enroll;
 
 use crate::bindings::abide::cmp::{keys, network, storage, telemetry};
 use crate::bindings::wasi::clocks::wall_clock;
 use crate::bindings::wasi::random::random;
-use crate::keys::{text, to_mac_algorithm, to_signature_algorithm, verify};
+use crate::keys::{text, to_enveloped, to_mac_algorithm, to_signature_algorithm, verify};
 
 /// The world outside, as far as the imports reach.
 pub(crate) struct Imports;
@@ -141,6 +142,19 @@ impl enroll::Host for Imports {
         keys::fingerprint(key, salt).map_err(from_key_error)
     }
 
+    fn open(&self, key: &str, envelope: &Envelope<'_>) -> Result<Vec<u8>, enroll::HandlingError> {
+        keys::open(key, &to_enveloped(envelope)).map_err(from_handling_error)
+    }
+
+    fn install(
+        &self,
+        key: &str,
+        private_key: &[u8],
+        public_key: &[u8],
+    ) -> Result<(), enroll::HandlingError> {
+        keys::install(key, private_key, public_key).map_err(from_handling_error)
+    }
+
     fn emit(&self, event: enroll::Event) {
         telemetry::emit(&telemetry::Event {
             level: match event.level {
@@ -200,4 +214,12 @@ fn from_storage_error(error: storage::StorageError) -> enroll::StorageError {
 
 fn from_key_error(error: keys::KeyError) -> enroll::KeyError {
     enroll::KeyError(text(error))
+}
+
+fn from_handling_error(error: keys::HandlingError) -> enroll::HandlingError {
+    use enroll::HandlingError as To;
+    match error {
+        keys::HandlingError::Refused(why) => To::Refused(why),
+        keys::HandlingError::Unavailable(why) => To::Unavailable(why),
+    }
 }

@@ -2,6 +2,8 @@
 
 use alloc::string::String;
 
+#[cfg(feature = "enroller")]
+use abide_cmp::cms::{Aes, Envelope, KeyManagement, PasswordWrap};
 use abide_cmp::protection::{Hash, MacAlgorithm, SignatureAlgorithm, Verdict};
 
 use crate::bindings::abide::cmp::keys;
@@ -62,6 +64,57 @@ pub(crate) fn to_mac_algorithm(algorithm: &MacAlgorithm<'_>) -> Option<keys::Mac
         MacAlgorithm::Hmac(hash) => keys::MacAlgorithm::Hmac(to_hash(hash)),
         _ => return None,
     })
+}
+
+#[cfg(feature = "enroller")]
+pub(crate) fn to_enveloped(envelope: &Envelope<'_>) -> keys::Enveloped {
+    use keys::KeyManagement as To;
+    keys::Enveloped {
+        management: match &envelope.management {
+            KeyManagement::RsaPkcs1 => To::RsaPkcs1,
+            KeyManagement::RsaOaep(hash) => To::RsaOaep(to_hash(*hash)),
+            KeyManagement::Ecdh {
+                point,
+                kdf,
+                info,
+                wrap,
+            } => To::Ecdh(keys::KeyAgreement {
+                point: point.clone(),
+                kdf: to_hash(*kdf),
+                info: info.clone(),
+                wrap: to_aes(*wrap),
+            }),
+            KeyManagement::Password {
+                prf,
+                salt,
+                iterations,
+                wrap,
+            } => To::Password(keys::PasswordEncryption {
+                prf: to_hash(*prf),
+                salt: salt.to_vec(),
+                iterations: *iterations,
+                wrap: match wrap {
+                    PasswordWrap::Aes(aes) => keys::PasswordWrap::Aes(to_aes(*aes)),
+                    PasswordWrap::PwriKek { cipher, iv } => {
+                        keys::PasswordWrap::PwriKek((to_aes(*cipher), iv.to_vec()))
+                    }
+                },
+            }),
+        },
+        encrypted_key: envelope.encrypted_key.to_vec(),
+        cipher: to_aes(envelope.cipher),
+        iv: envelope.iv.to_vec(),
+        content: envelope.content.to_vec(),
+    }
+}
+
+#[cfg(feature = "enroller")]
+fn to_aes(aes: Aes) -> keys::Aes {
+    match aes {
+        Aes::Aes128 => keys::Aes::Aes128,
+        Aes::Aes192 => keys::Aes::Aes192,
+        Aes::Aes256 => keys::Aes::Aes256,
+    }
 }
 
 fn to_hash(hash: Hash) -> keys::Hash {

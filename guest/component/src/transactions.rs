@@ -74,10 +74,10 @@ fn from_enrollment(given: wit::Enrollment) -> enroll::Enrollment {
         },
         want: match given.want {
             wit::Want::Csr(der) => enroll::Want::Csr(der),
-            wit::Want::Template(template) => enroll::Want::Template(enroll::Template {
-                subject: template.subject,
-                sans: template.sans,
-                key: template.key,
+            wit::Want::Template(template) => enroll::Want::Template(from_template(template)),
+            wit::Want::Generated(wanted) => enroll::Want::Generated(enroll::Generated {
+                template: from_template(wanted.template),
+                algorithm: wanted.algorithm,
             }),
             wit::Want::Revocation(revocation) => enroll::Want::Revocation(enroll::Revocation {
                 certificate: match revocation.certificate {
@@ -112,11 +112,7 @@ fn from_enrollment(given: wit::Enrollment) -> enroll::Enrollment {
                 },
             }),
             wit::Credential::Certificate(own) => {
-                enroll::Credential::Certificate(enroll::CertificateCredential {
-                    certificate: own.certificate,
-                    chain: own.chain,
-                    key: own.key,
-                })
+                enroll::Credential::Certificate(from_certificate_credential(own))
             }
         },
         trusted: given.trusted,
@@ -132,6 +128,26 @@ fn from_enrollment(given: wit::Enrollment) -> enroll::Enrollment {
             maximum_polls: given.limits.maximum_polls,
             request_timeout_ms: given.limits.request_timeout_ms,
         },
+        registration: given.registration.map(|given| enroll::Registration {
+            ra_verified: given.ra_verified,
+            added_protection: given.added_protection.map(from_certificate_credential),
+        }),
+    }
+}
+
+fn from_template(template: wit::Template) -> enroll::Template {
+    enroll::Template {
+        subject: template.subject,
+        sans: template.sans,
+        key: template.key,
+    }
+}
+
+fn from_certificate_credential(own: wit::CertificateCredential) -> enroll::CertificateCredential {
+    enroll::CertificateCredential {
+        certificate: own.certificate,
+        chain: own.chain,
+        key: own.key,
     }
 }
 

@@ -49,7 +49,11 @@ pub(crate) fn judge<'r>(
     evidence: &Evidence<'r>,
     now_ms: u64,
 ) -> Result<(Vec<Vec<u8>>, Option<String>), Judgement> {
-    if Some(certificate.public_key.raw) != plan.public_key() {
+    // A key that the PKI made is compared when it is taken out.
+    if plan
+        .public_key()
+        .is_some_and(|key| key != certificate.public_key.raw)
+    {
         return Err(Judgement::Refused(Refusal {
             fail_info: FailInfo::INCORRECT_DATA,
             why: "the certificate is for another key than the requested one".into(),

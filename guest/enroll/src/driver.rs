@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use abide_cmp::Certificate;
 use minicbor::bytes::ByteVec;
 
-use crate::enrollment::{Enrollment, Want};
+use crate::enrollment::{Enrollment, Generated, Want};
 use crate::failure::{Failure, FailureClass};
 use crate::host::{Event, Filter, Host, Level, NetworkError, Response, StorageError};
 use crate::information::{Answer, InformationRequest};
@@ -18,6 +18,7 @@ use crate::plan::Plan;
 use crate::record::{
     Confirmation, ORDER, OrderRecord, Phase, TRANSACTION, TransactionRecord, Unreadable, hex,
 };
+use crate::registration;
 use crate::reply;
 use crate::request;
 use crate::revocation::RevocationRequest;
@@ -247,7 +248,7 @@ fn serves(
             let digest = abide_cmp::protection::Hash::Sha256.digest(csr);
             Ok(digest == record.csr_digest[..])
         }
-        Want::Template(template) => {
+        Want::Template(template) | Want::Generated(Generated { template, .. }) => {
             let key = host
                 .public_key(&template.key)
                 .map_err(|error| Error::Key(error.0))?;
@@ -541,7 +542,8 @@ impl<'h> Session<'h> {
         let mut record = self.record.clone();
         let received = match sent {
             Err(error) => Err(reply::network_failure(&record.server, error.clone())),
-            Ok(response) => reply::message_in(plan, response),
+            Ok(response) => reply::message_in(plan, response)
+                .map(|message| registration::unwrapped(plan, message)),
         };
         let trouble = match received {
             Err(trouble) => trouble,

@@ -61,6 +61,29 @@ pub enum Want {
     Revocation(Revocation),
     /// A question, for genm.
     Information(Information),
+    /// A subject, and a key that the PKI makes, for ir, cr and kur.
+    Generated(Generated),
+}
+
+/// A certificate for a key pair that the PKI generates (RFC 9483, 4.1.6).
+#[derive(Clone, Debug)]
+pub struct Generated {
+    /// What is wanted. Its key is the name under which the host keeps the private key when it
+    /// comes.
+    pub template: Template,
+    /// The kind of key that is preferred: a DER AlgorithmIdentifier as of a
+    /// SubjectPublicKeyInfo.
+    pub algorithm: Option<Vec<u8>>,
+}
+
+/// How a registration authority asks for somebody else (RFC 9483, 5.2 and 5.3).
+#[derive(Clone, Debug, Default)]
+pub struct Registration {
+    /// raVerified takes the place of a proof of possession, which the RA has verified; of the
+    /// template's key the public half suffices (RFC 9483, 5.2.3.2).
+    pub ra_verified: bool,
+    /// Signs a nested message around the request (RFC 9483, 5.2.2.1).
+    pub added_protection: Option<CertificateCredential>,
 }
 
 /// The fields of a CertTemplate (RFC 4211, 5).
@@ -200,4 +223,6 @@ pub struct Enrollment {
     pub allow: Deviations,
     /// Bounds.
     pub limits: Limits,
+    /// For a registration authority.
+    pub registration: Option<Registration>,
 }

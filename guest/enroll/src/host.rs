@@ -1,10 +1,12 @@
 //! What the machine needs from outside: storage, network, keys, time, randomness, and
 //! somebody to tell.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use abide_cmp::PublicKeyInfo;
+use abide_cmp::cms;
 use abide_cmp::protection::{
     MacAlgorithm, SignatureAlgorithm, SignatureVerifier, SoftwareVerifier, Verdict,
 };
@@ -120,6 +122,15 @@ pub enum NetworkError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError(pub String);
 
+/// Why an envelope was not opened, or a private key not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandlingError {
+    /// It never will be: it is not for this key, damaged, or not what it is said to be.
+    Refused(String),
+    /// Not now.
+    Unavailable(String),
+}
+
 /// How loud an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -190,6 +201,25 @@ pub trait Host {
         data: &[u8],
         signature: &[u8],
     ) -> Verdict;
+    /// What is in an envelope for a private key or a shared secret.
+    fn open(&self, key: &str, _envelope: &cms::Envelope<'_>) -> Result<Vec<u8>, HandlingError> {
+        Err(HandlingError::Refused(format!(
+            "this host opens nothing with {key}"
+        )))
+    }
+    /// Keeps a private key that the PKI made, DER of OneAsymmetricKey, ECPrivateKey or
+    /// RSAPrivateKey, which must be that of the SubjectPublicKeyInfo. Durable on return; a key
+    /// of that name is replaced.
+    fn install(
+        &self,
+        key: &str,
+        _private_key: &[u8],
+        _public_key: &[u8],
+    ) -> Result<(), HandlingError> {
+        Err(HandlingError::Refused(format!(
+            "this host keeps no key under the name {key}"
+        )))
+    }
     /// Octets that change when the key changes and tell nothing else.
     fn fingerprint(&self, key: &str, salt: &[u8]) -> Result<Vec<u8>, KeyError>;
 

@@ -8,6 +8,7 @@
 //! * A message that is sent again is the same octet for octet, under the same
 //!   transactionID. A lost answer is never met with a second enrollment.
 //! * An order has at most one open transaction.
+//! * A private key that the PKI made is at the host before the chain is stored.
 //! * A validated chain is stored before certConf is sent and never thrown away after.
 //! * An answer that is not authenticated changes nothing but what the operator is told.
 //!
@@ -25,12 +26,14 @@ mod enrollment;
 mod failure;
 mod host;
 mod information;
+mod key_generation;
 pub mod limits;
 mod machine;
 mod mutation;
 mod plan;
 mod profile;
 mod record;
+mod registration;
 mod reply;
 mod request;
 mod revocation;
@@ -40,13 +43,13 @@ pub use driver::{
     Done, Error, Issued, Outcome, Progress, Waiting, begin, begin_after, get, list, resume,
 };
 pub use enrollment::{
-    CertificateCredential, Credential, Enrollment, Information, Limits, MacKind, Operation,
-    Revocation, Revoked, SharedSecret, Template, Want,
+    CertificateCredential, Credential, Enrollment, Generated, Information, Limits, MacKind,
+    Operation, Registration, Revocation, Revoked, SharedSecret, Template, Want,
 };
 pub use failure::{Failure, FailureClass, Fault};
 pub use host::{
-    Change, Entry, Envelope, Event, Filter, Host, KeyError, Level, NetworkError, Page, Put,
-    Response, StorageError,
+    Change, Entry, Envelope, Event, Filter, HandlingError, Host, KeyError, Level, NetworkError,
+    Page, Put, Response, StorageError,
 };
 pub use information::Answer;
 #[cfg(feature = "mutations")]

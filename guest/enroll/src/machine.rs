@@ -18,6 +18,7 @@ use crate::driver::Error;
 use crate::enrollment::{Limits, Operation};
 use crate::failure::{Failure, FailureClass, Fault};
 use crate::host::{Host, HostVerifier};
+use crate::key_generation;
 use crate::mutation::Mutation;
 use crate::plan::{Plan, Request};
 use crate::profile;
@@ -414,7 +415,14 @@ fn take_response(
             shown(&certificate.subject.to_string())
         ),
     );
-    let refusal = match judge(plan, host, &certificate, &evidence, now_ms) {
+    let judged = match judge(plan, host, &certificate, &evidence, now_ms) {
+        // The key is at the host before the chain is stored, or neither is.
+        Ok((chain, caveat)) => key_generation::take(plan, host, response, &evidence, now_ms)?
+            .map(|deviation| (chain, caveat.into_iter().chain(deviation)))
+            .map_err(Judgement::Refused),
+        Err(refusal) => Err(refusal),
+    };
+    let refusal = match judged {
         Ok((chain, caveat)) => {
             record.chain = chain.into_iter().map(ByteVec::from).collect();
             record.ca_pubs = evidence
@@ -521,7 +529,7 @@ fn evidence<'r>(plan: &Plan<'_>, message: &PkiMessage<'r>) -> Evidence<'r> {
     }
 }
 
-fn note(status: PkiStatus, text: Option<&str>, caveat: Option<String>) -> String {
+fn note(status: PkiStatus, text: Option<&str>, caveat: impl IntoIterator<Item = String>) -> String {
     let mut parts = Vec::new();
     if status != PkiStatus::Accepted {
         let words = text

@@ -14,10 +14,12 @@ use abide_cmp::{
 };
 
 use crate::driver::Error;
-use crate::enrollment::{Credential, Enrollment, Limits, Operation, Want};
+use crate::enrollment::{Credential, Enrollment, Generated, Limits, Operation, Template, Want};
 use crate::host::{Host, HostVerifier};
 use crate::information::InformationRequest;
+use crate::key_generation;
 use crate::limits;
+use crate::registration;
 use crate::revocation::RevocationRequest;
 
 /// What is asked for, read.
@@ -31,8 +33,13 @@ pub(crate) enum Request<'e> {
         san: Option<SubjectAltName>,
         /// What a kur takes over from the certificate that it updates.
         carried: Vec<Extension<'e>>,
+        /// The name of the key at the host.
         key: &'e str,
-        public_key: Vec<u8>,
+        /// What the template says of it: its SubjectPublicKeyInfo.
+        public_key: Option<Vec<u8>>,
+        /// Whether the PKI is to make the key, so that the template says nothing of it but, at
+        /// most, of which kind it should be.
+        generated: bool,
     },
     /// rr.
     Revocation(RevocationRequest),
@@ -100,6 +107,7 @@ impl<'e> Plan<'e> {
                 Some(own)
             }
         };
+        registration::check(enrollment, host)?;
         Ok(Self {
             enrollment,
             recipient,
@@ -128,12 +136,27 @@ impl<'e> Plan<'e> {
         }
     }
 
-    /// The key that is to be certified, if there is one.
+    /// Whether the PKI is to make the key pair.
+    pub(crate) fn generates_key(&self) -> bool {
+        matches!(
+            self.request,
+            Request::Template {
+                generated: true,
+                ..
+            }
+        )
+    }
+
+    /// The key that is to be certified, where it is known before the certificate.
     pub(crate) fn public_key(&self) -> Option<&[u8]> {
         match &self.request {
             Request::Csr(csr) => Some(csr.public_key.raw),
-            Request::Template { public_key, .. } => Some(public_key),
-            Request::Revocation(_) | Request::Information(_) => None,
+            Request::Template {
+                public_key,
+                generated: false,
+                ..
+            } => public_key.as_deref(),
+            Request::Template { .. } | Request::Revocation(_) | Request::Information(_) => None,
         }
     }
 
@@ -157,7 +180,7 @@ impl<'e> Plan<'e> {
         });
         Some(CertTemplate {
             subject: Some(subject.clone()),
-            public_key: Some(Cow::Borrowed(public_key)),
+            public_key: public_key.as_deref().map(Cow::Borrowed),
             extensions: san.into_iter().chain(carried.iter().copied()).collect(),
             ..CertTemplate::default()
         })
@@ -221,6 +244,9 @@ impl<'e> Plan<'e> {
         fields.add_set(&self.enrollment.out_trusted);
         fields.add(&[u8::from(self.enrollment.implicit_confirm)]);
         fields.add(&[u8::from(self.enrollment.allow_sha1)]);
+        if let Some(registration) = &self.enrollment.registration {
+            registration.add_to(|field| fields.add(field));
+        }
         Ok(fields.digest())
     }
 }
@@ -252,7 +278,7 @@ impl Fields {
     }
 }
 
-fn invalid(why: impl Into<String>) -> Error {
+pub(crate) fn invalid(why: impl Into<String>) -> Error {
     Error::Invalid(why.into())
 }
 
@@ -360,54 +386,10 @@ fn read_request<'e>(
             Ok(Request::Csr(csr))
         }
         (Want::Template(template), Operation::Ir | Operation::Cr | Operation::Kur) => {
-            let old = match (enrollment.operation, own) {
-                (Operation::Kur, None) => {
-                    return Err(invalid(
-                        "kur is signed by the certificate that it updates (RFC 9483, 4.1.3): \
-                         give that and its key as the credential",
-                    ));
-                }
-                (Operation::Kur, old) => old,
-                _ => None,
-            };
-            let subject = match (template.subject.trim(), old) {
-                ("", Some(old)) => old.subject.clone(),
-                (text, _) => {
-                    Name::parse(text).map_err(|error| invalid(format!("subject: {error}")))?
-                }
-            };
-            if template.sans.len() > limits::SANS {
-                return Err(invalid(format!(
-                    "{} subject alternative names: at most {} are possible",
-                    template.sans.len(),
-                    limits::SANS
-                )));
-            }
-            let san = match template.sans.as_slice() {
-                [] => None,
-                sans => Some(
-                    SubjectAltName::parse(sans)
-                        .map_err(|error| invalid(format!("subject alternative name: {error}")))?,
-                ),
-            };
-            let carried = old.map_or_else(Vec::new, |old| carried(old, san.is_some()));
-            if subject.is_null() && san.is_none() && !names_itself(&carried) {
-                return Err(invalid("neither a subject nor a subject alternative name"));
-            }
-            let public_key = host
-                .public_key(&template.key)
-                .map_err(|e| Error::Key(e.0))?;
-            let read = PublicKeyInfo::from_der(&public_key)
-                .map_err(|error| invalid(format!("the new key: {error}")))?;
-            SignatureAlgorithm::for_key(&read)
-                .map_err(|error| invalid(format!("the new key: {error}")))?;
-            Ok(Request::Template {
-                subject,
-                san,
-                carried,
-                key: &template.key,
-                public_key,
-            })
+            read_template(enrollment, template, None, own, host)
+        }
+        (Want::Generated(wanted), Operation::Ir | Operation::Cr | Operation::Kur) => {
+            read_template(enrollment, &wanted.template, Some(wanted), own, host)
         }
         (Want::Revocation(revocation), Operation::Rr) => {
             RevocationRequest::new(revocation).map(Request::Revocation)
@@ -423,6 +405,74 @@ fn read_request<'e>(
             operation.name()
         ))),
     }
+}
+
+fn read_template<'e>(
+    enrollment: &'e Enrollment,
+    template: &'e Template,
+    generated: Option<&'e Generated>,
+    own: Option<&Certificate<'e>>,
+    host: &dyn Host,
+) -> Result<Request<'e>, Error> {
+    let old = match (enrollment.operation, own) {
+        (Operation::Kur, None) => {
+            return Err(invalid(
+                "kur is signed by the certificate that it updates (RFC 9483, 4.1.3): \
+                 give that and its key as the credential",
+            ));
+        }
+        (Operation::Kur, old) => old,
+        _ => None,
+    };
+    let subject = match (template.subject.trim(), old) {
+        ("", Some(old)) => old.subject.clone(),
+        (text, _) => Name::parse(text).map_err(|error| invalid(format!("subject: {error}")))?,
+    };
+    if template.sans.len() > limits::SANS {
+        return Err(invalid(format!(
+            "{} subject alternative names: at most {} are possible",
+            template.sans.len(),
+            limits::SANS
+        )));
+    }
+    let san = match template.sans.as_slice() {
+        [] => None,
+        sans => Some(
+            SubjectAltName::parse(sans)
+                .map_err(|error| invalid(format!("subject alternative name: {error}")))?,
+        ),
+    };
+    let carried = old.map_or_else(Vec::new, |old| carried(old, san.is_some()));
+    if subject.is_null() && san.is_none() && !names_itself(&carried) {
+        return Err(invalid("neither a subject nor a subject alternative name"));
+    }
+    let public_key = match generated {
+        Some(generated) => {
+            key_generation::check_recipient(own)?;
+            key_generation::preference(generated)?
+        }
+        None => {
+            let key = host
+                .public_key(&template.key)
+                .map_err(|e| Error::Key(e.0))?;
+            let read = PublicKeyInfo::from_der(&key)
+                .map_err(|error| invalid(format!("the new key: {error}")))?;
+            // What an RA has verified may be the key of anything.
+            if !registration::is_ra_verified(enrollment) {
+                SignatureAlgorithm::for_key(&read)
+                    .map_err(|error| invalid(format!("the new key: {error}")))?;
+            }
+            Some(key)
+        }
+    };
+    Ok(Request::Template {
+        subject,
+        san,
+        carried,
+        key: &template.key,
+        public_key,
+        generated: generated.is_some(),
+    })
 }
 
 /// The extensions that a new certificate inherits: all but those that belong to the old

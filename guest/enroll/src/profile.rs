@@ -36,7 +36,7 @@ pub(crate) fn fault(plan: &Plan<'_>, message: &PkiMessage<'_>) -> Option<String>
     else {
         return None;
     };
-    brings_a_key(content)
+    (brings_a_key(content) && !plan.generates_key())
         .then(|| "it brings a private key that was not asked for (RFC 9483, 4.1.1)".to_string())
 }
 

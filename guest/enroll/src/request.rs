@@ -5,18 +5,19 @@ use alloc::vec::Vec;
 use abide_cmp::der::{Writer, tag};
 use abide_cmp::protection::{CertHash, Hash, MacAlgorithm, SignatureAlgorithm};
 use abide_cmp::{
-    AlgorithmIdentifier, AttributeTypeAndValue, CertId, CertReqMsg, CertRequest, CertStatus, Draft,
-    GeneralName, InfoTypeAndValue, Name, PVNO_3, PkiBody, PkiHeader, PkiStatusInfo,
-    ProofOfPossession, PublicKeyInfo, Time, oid,
+    AlgorithmIdentifier, AttributeTypeAndValue, CertId, CertReqMsg, CertRequest, CertStatus,
+    Certificate, Draft, GeneralName, InfoTypeAndValue, Name, PVNO_3, PkiBody, PkiHeader,
+    PkiStatusInfo, ProofOfPossession, PublicKeyInfo, Time, oid,
 };
 use minicbor::bytes::ByteVec;
 
 use crate::driver::Error;
-use crate::enrollment::{Credential, MacKind, Operation};
+use crate::enrollment::{CertificateCredential, Credential, MacKind, Operation};
 use crate::host::Host;
 use crate::limits;
 use crate::plan::{Plan, Request};
 use crate::record::TransactionRecord;
+use crate::registration;
 
 /// Writes the first request into a record that is being made.
 pub(crate) fn enroll(
@@ -30,7 +31,10 @@ pub(crate) fn enroll(
     let body = match &plan.request {
         Request::Csr(csr) => PkiBody::P10cr(csr.clone()),
         Request::Template {
-            key, public_key, ..
+            key,
+            public_key,
+            generated,
+            ..
         } => {
             let template = plan.template().unwrap_or_default();
             // The certificate that is updated, which also signs (RFC 9483, 4.1.3).
@@ -55,22 +59,35 @@ pub(crate) fn enroll(
                 template,
                 controls: old_cert_id.into_iter().collect(),
             });
-            let public_key = PublicKeyInfo::from_der(public_key)
-                .map_err(|error| Error::Invalid(alloc::format!("the new key: {error}")))?;
-            let algorithm = SignatureAlgorithm::for_key(&public_key)
-                .map_err(|error| Error::Invalid(alloc::format!("the new key: {error}")))?;
-            let signature = host
-                .sign(key, algorithm, &message.raw_request)
-                .map_err(|error| Error::Key(error.0))?;
-            parameters = algorithm.parameters();
-            message.popo = Some(ProofOfPossession::Signature {
-                input: None,
-                algorithm: AlgorithmIdentifier {
-                    oid: algorithm.oid(),
-                    parameters: parameters.as_deref(),
-                },
-                signature: signature.into(),
-            });
+            message.popo = match public_key {
+                // Who does not hold the key cannot prove it (RFC 9483, 4.1.6).
+                _ if *generated => None,
+                _ if registration::is_ra_verified(plan.enrollment) => {
+                    Some(ProofOfPossession::RaVerified)
+                }
+                None => None,
+                Some(public_key) => {
+                    let invalid = |why: &dyn core::fmt::Display| {
+                        Error::Invalid(alloc::format!("the new key: {why}"))
+                    };
+                    let public_key =
+                        PublicKeyInfo::from_der(public_key).map_err(|error| invalid(&error))?;
+                    let algorithm = SignatureAlgorithm::for_key(&public_key)
+                        .map_err(|error| invalid(&error))?;
+                    let signature = host
+                        .sign(key, algorithm, &message.raw_request)
+                        .map_err(|error| Error::Key(error.0))?;
+                    parameters = algorithm.parameters();
+                    Some(ProofOfPossession::Signature {
+                        input: None,
+                        algorithm: AlgorithmIdentifier {
+                            oid: algorithm.oid(),
+                            parameters: parameters.as_deref(),
+                        },
+                        signature: signature.into(),
+                    })
+                }
+            };
             match plan.enrollment.operation {
                 Operation::Cr => PkiBody::Cr(alloc::vec![message]),
                 Operation::Kur => PkiBody::Kur(alloc::vec![message]),
@@ -82,7 +99,7 @@ pub(crate) fn enroll(
     };
     write(plan, host, record, now_ms, &body)?;
     record.request_nonce = record.last_nonce.clone();
-    Ok(())
+    registration::wrap(plan, host, record, now_ms)
 }
 
 /// Writes a pollReq for the certReqId that the CA gave (RFC 9483, 4.4).
@@ -161,10 +178,13 @@ fn write(
     if let Some(pvno) = record.pvno {
         header.pvno = pvno;
     }
-    // hashAlg is newer than the version that is used otherwise (RFC 9810, 7).
-    if let PkiBody::CertConf(statuses) = body
-        && statuses.iter().any(|status| status.hash_alg.is_some())
-    {
+    // hashAlg and EnvelopedData are newer than the version that is used otherwise, and who
+    // expects an EnvelopedData says so from the first message on (RFC 9810, 7).
+    let has_hash_alg = match body {
+        PkiBody::CertConf(statuses) => statuses.iter().any(|status| status.hash_alg.is_some()),
+        _ => false,
+    };
+    if has_hash_alg || plan.generates_key() {
         header.pvno = PVNO_3;
     }
     header.message_time = Some(Time::from_unix((now_ms / 1000) as i64));
@@ -243,26 +263,35 @@ fn protect(
                 .map_err(|error| Error::Key(error.0))?;
             Ok(draft.finish::<Vec<u8>>(Some(&bits), &[]))
         }
-        Credential::Certificate(credential) => {
-            let own = plan.own.as_ref().map(|own| own.public_key);
-            let algorithm = own.map(|key| SignatureAlgorithm::for_key(&key)).transpose();
-            let Ok(Some(algorithm)) = algorithm else {
-                return Err(Error::Invalid("the own key cannot sign messages".into()));
-            };
-            let parameters = algorithm.parameters();
-            header.protection_alg = Some(AlgorithmIdentifier {
-                oid: algorithm.oid(),
-                parameters: parameters.as_deref(),
-            });
-            let draft = Draft::new(&header, body);
-            let bits = host
-                .sign(&credential.key, algorithm, &draft.protected_part())
-                .map_err(|error| Error::Key(error.0))?;
-            // The protection certificate first, then its chain (RFC 9483, 3.3).
-            let extra_certs: Vec<&[u8]> = core::iter::once(credential.certificate.as_slice())
-                .chain(credential.chain.iter().map(Vec::as_slice))
-                .collect();
-            Ok(draft.finish(Some(&bits), &extra_certs))
-        }
+        Credential::Certificate(credential) => sign(credential, host, header, body),
     }
+}
+
+/// Signs a message with a certificate's key.
+pub(crate) fn sign(
+    credential: &CertificateCredential,
+    host: &dyn Host,
+    header: PkiHeader<'_>,
+    body: &PkiBody<'_>,
+) -> Result<Vec<u8>, Error> {
+    let own = Certificate::from_der(&credential.certificate).ok();
+    let algorithm = own.map(|own| SignatureAlgorithm::for_key(&own.public_key));
+    let Some(Ok(algorithm)) = algorithm else {
+        return Err(Error::Invalid("the own key cannot sign messages".into()));
+    };
+    let parameters = algorithm.parameters();
+    let mut header = header;
+    header.protection_alg = Some(AlgorithmIdentifier {
+        oid: algorithm.oid(),
+        parameters: parameters.as_deref(),
+    });
+    let draft = Draft::new(&header, body);
+    let bits = host
+        .sign(&credential.key, algorithm, &draft.protected_part())
+        .map_err(|error| Error::Key(error.0))?;
+    // The protection certificate first, then its chain (RFC 9483, 3.3).
+    let extra_certs: Vec<&[u8]> = core::iter::once(credential.certificate.as_slice())
+        .chain(credential.chain.iter().map(Vec::as_slice))
+        .collect();
+    Ok(draft.finish(Some(&bits), &extra_certs))
 }

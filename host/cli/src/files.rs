@@ -43,12 +43,21 @@ pub(crate) fn read(option: &str, path: &Path) -> Result<Vec<u8>, Stop> {
 /// Replaces a file whole: after a crash there is the old content or the new one,
 /// and after the return the new one survives a power cut.
 pub(crate) fn replace(option: &str, path: &Path, content: &[u8]) -> Result<(), Stop> {
-    write_beside(path, content, PUBLIC)
+    replace_with(option, path, content, PUBLIC)
+}
+
+fn replace_with(option: &str, path: &Path, content: &[u8], mode: u32) -> Result<(), Stop> {
+    write_beside(path, content, mode)
         .and_then(|draft| {
             fs::rename(&draft, path).inspect_err(|_| drop(fs::remove_file(&draft)))?;
             sync_folder(path)
         })
         .map_err(|error| cannot_write(option, path, &error))
+}
+
+/// Replaces a file with a private key whole, as [`replace`] does, for nobody else to read.
+pub(crate) fn replace_private(option: &str, path: &Path, content: &[u8]) -> Result<(), Stop> {
+    replace_with(option, path, content, PRIVATE)
 }
 
 /// Creates a file for a private key. An existing file is never touched: of two

@@ -45,6 +45,9 @@ pub(crate) struct MockCa {
     /// Trust anchors for clients' certificates besides the CA's own root
     #[arg(long, value_name = "FILE", num_args = 1..)]
     trusted: Vec<PathBuf>,
+    /// Certificates of registration authorities, which may say raVerified and add protection
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    ra: Vec<PathBuf>,
     /// certReqId of the answer to a p10cr: -1 by the RFC, 0 as some servers do
     #[arg(long, value_name = "ID", default_value_t = -1, allow_negative_numbers = true)]
     p10cr_cert_req_id: i64,
@@ -104,6 +107,7 @@ async fn serve(args: &MockCa) -> Result<(), Stop> {
     };
     options.path.clone_from(&args.path);
     options.trusted = pem::all_certificates("--trusted", &args.trusted)?;
+    options.registration_authorities = pem::all_certificates("--ra", &args.ra)?;
     options.p10cr_cert_req_id = args.p10cr_cert_req_id;
     options.chaos = match (args.chaos, args.fault.as_slice()) {
         (None, []) => None,

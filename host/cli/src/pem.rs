@@ -94,6 +94,15 @@ pub(crate) fn blocks(input: &[u8]) -> Result<Vec<Block>, PemError> {
     }
 }
 
+/// The DER of a public key in a file, PEM or DER; none where it holds something else.
+pub(crate) fn public_key(input: &[u8]) -> Option<Vec<u8>> {
+    if der::kind(input) == Kind::PublicKey {
+        return Some(input.to_vec());
+    }
+    let first = blocks(input).ok()?.into_iter().next()?;
+    (der::kind(&first.der) == Kind::PublicKey).then_some(first.der)
+}
+
 fn enclosed<'a>(line: &'a str, start: &str) -> Option<&'a str> {
     line.strip_prefix(start)?.strip_suffix(DASHES)
 }

@@ -20,16 +20,22 @@ const ROOT_KEY: &str = "root.key.pem";
 const SIGNER: &str = "signer.pem";
 const SIGNER_KEY: &str = "signer.key.pem";
 
+const KGA: &str = "kga.pem";
+const KGA_KEY: &str = "kga.key.pem";
+
 const ROOT_NAME: &str = "abide mock CA";
 const SIGNER_NAME: &str = "abide mock CA CMP signer";
+const KGA_NAME: &str = "abide mock CA key generation";
 
-/// The two identities of a CA.
+/// The identities of a CA.
 #[derive(Debug)]
 pub(crate) struct Authority {
     /// Issues certificates.
     pub(crate) root: Identity,
     /// Signs messages.
     pub(crate) signer: Identity,
+    /// Signs private keys that are made for clients.
+    pub(crate) kga: Identity,
 }
 
 /// A certificate and its key.
@@ -56,10 +62,16 @@ impl Authority {
     }
 
     /// Reads the CA of a folder.
-    pub(crate) fn load(dir: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn load(dir: &Path, now: abide_cmp::Time) -> anyhow::Result<Self> {
+        let root = Identity::load(&dir.join(ROOT), &dir.join(ROOT_KEY))?;
         Ok(Self {
-            root: Identity::load(&dir.join(ROOT), &dir.join(ROOT_KEY))?,
             signer: Identity::load(&dir.join(SIGNER), &dir.join(SIGNER_KEY))?,
+            // Older folders have none.
+            kga: match dir.join(KGA).exists() {
+                true => Identity::load(&dir.join(KGA), &dir.join(KGA_KEY))?,
+                false => kga(dir, &root, now)?,
+            },
+            root,
         })
     }
 
@@ -90,10 +102,28 @@ impl Authority {
 
         signer.store_key(&dir.join(SIGNER_KEY))?;
         root.store_key(&dir.join(ROOT_KEY))?;
+        let kga = kga(dir, &root, now)?;
         files::write(&dir.join(SIGNER), signer.pem()?.as_bytes(), files::PUBLIC)?;
         files::write(&dir.join(ROOT), root.pem()?.as_bytes(), files::PUBLIC)?;
-        Ok(Self { root, signer })
+        Ok(Self { root, signer, kga })
     }
+}
+
+/// Makes a key generation authority and writes it down.
+fn kga(dir: &Path, root: &Identity, now: abide_cmp::Time) -> anyhow::Result<Identity> {
+    let key = new_key()?;
+    let plan = issue::Plan {
+        issuer: &root.subject,
+        subject: &Name::common_name(KGA_NAME),
+        key: issue::public_key(&key)?,
+        purpose: Purpose::KeyGenerator,
+        now,
+        validity: limits::CA_VALIDITY,
+    };
+    let kga = Identity::new(plan.certificate(&root.key)?, key)?;
+    kga.store_key(&dir.join(KGA_KEY))?;
+    files::write(&dir.join(KGA), kga.pem()?.as_bytes(), files::PUBLIC)?;
+    Ok(kga)
 }
 
 impl Identity {

@@ -49,6 +49,8 @@ pub(crate) struct Answered {
 struct Request<'a> {
     message: &'a PkiMessage<'a>,
     octets: &'a [u8],
+    /// A registration authority approves it.
+    vouched: bool,
     sha256: String,
     id: String,
     now: Time,
@@ -99,7 +101,7 @@ impl Ca {
 
     /// Answers a request. An error is the CA's own, and then nothing may be answered.
     pub(crate) fn handle(&mut self, octets: &[u8], now: Time) -> anyhow::Result<Answered> {
-        let message = match PkiMessage::from_der(octets) {
+        let outer = match PkiMessage::from_der(octets) {
             Ok(message) => message,
             Err(error) => {
                 let text = format!("the request cannot be read: {error}");
@@ -109,9 +111,20 @@ impl Ca {
                 return self.refuse(&envelope, None, &content, &refusal, "unreadable", "", now);
             }
         };
+        let (message, octets, vouched) = match self.without_added_protection(&outer, now) {
+            Ok(None) => (outer, octets, false),
+            Ok(Some((inner, octets))) => (inner, octets, true),
+            Err(refusal) => {
+                let envelope = Envelope::to(&outer, now);
+                let content = error_body(&refusal).into();
+                let id = hex(outer.header.transaction_id.unwrap_or_default());
+                return self.refuse(&envelope, None, &content, &refusal, "nested", &id, now);
+            }
+        };
         let request = Request {
             message: &message,
             octets,
+            vouched,
             sha256: hex(&Hash::Sha256.digest(octets)),
             id: hex(message.header.transaction_id.unwrap_or_default()),
             now,
@@ -158,6 +171,50 @@ impl Ca {
             )
             .into()),
         }
+    }
+
+    /// The one request inside a nested message by which a registration authority approves it
+    /// (RFC 9483, 5.2.2.1), and its octets; none where the message is no nested one.
+    fn without_added_protection<'a>(
+        &self,
+        outer: &PkiMessage<'a>,
+        now: Time,
+    ) -> Result<Option<(PkiMessage<'a>, &'a [u8])>, Refusal> {
+        let PkiBody::Nested(messages) = &outer.body else {
+            return Ok(None);
+        };
+        let no = |fail_info, text: &str| Err(Refusal::new(fail_info, text));
+        let client = self.gate().admit(outer, now)?;
+        if !self.is_registration_authority(&client) {
+            return no(
+                FailInfo::NOT_AUTHORIZED,
+                "only a registration authority that this CA knows adds its protection",
+            );
+        }
+        let [octets] = messages[..] else {
+            return no(FailInfo::BAD_REQUEST, "this CA takes no batches");
+        };
+        let inner = PkiMessage::from_der(octets)
+            .map_err(|error| Refusal::new(error.fail_info(), error.to_string()))?;
+        let (inside, around) = (&inner.header, &outer.header);
+        if inside.transaction_id != around.transaction_id
+            || inside.sender_nonce != around.sender_nonce
+        {
+            return no(
+                FailInfo::BAD_REQUEST,
+                "the nested message has another transactionID or senderNonce than the request in \
+                 it (RFC 9483, 5.2.2.1)",
+            );
+        }
+        Ok(Some((inner, octets)))
+    }
+
+    /// Whether this client may vouch for others.
+    fn is_registration_authority(&self, client: &Client) -> bool {
+        let Client::Certificate { certificate, .. } = client else {
+            return false;
+        };
+        self.options.registration_authorities.contains(certificate)
     }
 
     /// A certificate that is revoked authorizes nothing but its own revival.
@@ -258,6 +315,8 @@ impl Ca {
     fn gate(&self) -> Gate<'_> {
         let mut trusted = vec![self.authority.root.certificate.as_slice()];
         trusted.extend(self.options.trusted.iter().map(Vec::as_slice));
+        let authorities = &self.options.registration_authorities;
+        trusted.extend(authorities.iter().map(Vec::as_slice));
         Gate {
             reference: &self.options.reference,
             secret: &self.options.secret,
@@ -269,7 +328,7 @@ impl Ca {
 /// The identity in a folder, which is new unless there are books already.
 fn authority(dir: &Path, has_books: bool) -> anyhow::Result<Authority> {
     if Authority::exists(dir) {
-        return Authority::load(dir);
+        return Authority::load(dir, now()?);
     }
     if has_books {
         bail!(

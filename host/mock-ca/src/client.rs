@@ -26,6 +26,8 @@ pub(crate) enum Client {
         issuer: Vec<u8>,
         /// In two's complement.
         serial: Vec<u8>,
+        /// DER.
+        certificate: Vec<u8>,
     },
 }
 
@@ -115,6 +117,7 @@ impl Gate<'_> {
             sha256: Hash::Sha256.digest(certificate.raw),
             issuer: certificate.issuer.der().to_vec(),
             serial: certificate.serial.to_vec(),
+            certificate: certificate.raw.to_vec(),
         })
     }
 }

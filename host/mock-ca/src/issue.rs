@@ -30,6 +30,13 @@ use crate::{limits, random};
 const SERVER_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1");
 const CLIENT_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2");
 
+/// id-kp-cmKGA (RFC 9810, 4.5).
+const CM_KGA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.32");
+
+/// rsaEncryption and id-ecPublicKey (RFC 3279, 2.3).
+const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+const ELLIPTIC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
+
 /// id-ce-cRLReasons (RFC 5280, 5.3.1).
 const CRL_REASON: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.21");
 
@@ -40,6 +47,8 @@ pub(crate) enum Purpose {
     Root,
     /// To sign CMP messages.
     MessageSigner,
+    /// To sign private keys.
+    KeyGenerator,
     /// To be a client's, under these further names.
     EndEntity(Option<SubjectAltName>),
 }
@@ -153,6 +162,7 @@ impl BuilderProfile for Profile<'_> {
         _tbs: &TbsCertificate,
     ) -> builder::Result<Vec<Extension>> {
         let subject = &self.subject;
+        let kind_of_key = key.algorithm.oid;
         let mut extensions = vec![SubjectKeyIdentifier::try_from(key)?.to_extension(subject, &[])?];
         let issuer_key = AuthorityKeyIdentifier::try_from(issuer_key)?;
         let usage = match self.purpose {
@@ -168,6 +178,12 @@ impl BuilderProfile for Profile<'_> {
                 extensions.push(issuer_key.to_extension(subject, &extensions)?);
                 KeyUsages::DigitalSignature.into()
             }
+            Purpose::KeyGenerator => {
+                extensions.push(issuer_key.to_extension(subject, &extensions)?);
+                let purposes = ExtendedKeyUsage(vec![CM_KGA]);
+                extensions.push(purposes.to_extension(subject, &extensions)?);
+                KeyUsages::DigitalSignature.into()
+            }
             Purpose::EndEntity(names) => {
                 extensions.push(issuer_key.to_extension(subject, &extensions)?);
                 let purposes = ExtendedKeyUsage(vec![SERVER_AUTH, CLIENT_AUTH]);
@@ -175,7 +191,12 @@ impl BuilderProfile for Profile<'_> {
                 if let Some(names) = names {
                     extensions.push(names.to_extension(subject, &extensions)?);
                 }
-                KeyUsages::DigitalSignature.into()
+                // A key may be sent to the holder (RFC 9483, 4.1.6).
+                match kind_of_key {
+                    RSA => KeyUsages::DigitalSignature | KeyUsages::KeyEncipherment,
+                    ELLIPTIC => KeyUsages::DigitalSignature | KeyUsages::KeyAgreement,
+                    _ => KeyUsages::DigitalSignature.into(),
+                }
             }
         };
         extensions.push(KeyUsage(usage).to_extension(subject, &extensions)?);

@@ -9,6 +9,10 @@
 //!
 //! * It answers ir, cr, p10cr, kur, rr, genm, certConf and pollReq. Everything else gets the
 //!   protected error `badRequest`. kur and rr are signed by the certificate that they are about.
+//! * Who sends no key in an ir, cr or kur gets one made by its key generation authority
+//!   (RFC 9483, 4.1.6), encrypted for the secret or the certificate that protects the request.
+//! * Registration authorities that it knows may say raVerified, and wrap a request in a nested
+//!   message (RFC 9483, 5.2). Batches get an error.
 //! * A request that is not authentic gets a *signed* error, whatever protected the
 //!   request: who sends a wrong secret could not check a MAC with the right one, and
 //!   would have material to guess the secret from.
@@ -27,6 +31,7 @@ mod envelope;
 mod files;
 mod http;
 mod issue;
+mod key_generation;
 mod limits;
 mod random;
 mod refusal;
@@ -71,6 +76,9 @@ pub struct Options {
     pub path: String,
     /// Certificates, as DER, that vouch for clients besides the CA's own root.
     pub trusted: Vec<Vec<u8>>,
+    /// Certificates, as DER, of registration authorities: what they say of a proof of possession
+    /// is believed, and requests come nested in a message of theirs.
+    pub registration_authorities: Vec<Vec<u8>>,
     /// certReqId in the answer to a p10cr. RFC 9483, 4.1.4 asks for −1; Nokia's and
     /// EJBCA's servers send 0.
     pub p10cr_cert_req_id: i64,
@@ -99,6 +107,7 @@ impl Options {
             repeat: Repeat::Replay,
             path: "/pkix/".into(),
             trusted: Vec::new(),
+            registration_authorities: Vec::new(),
             p10cr_cert_req_id: -1,
             chaos: None,
             log: false,

@@ -20,6 +20,10 @@ pub(crate) const REMEMBERED_ANSWERS: usize = 8;
 /// the 2047 that some peers accept at most.
 pub(crate) const MAC_ITERATIONS: u32 = 1000;
 
+/// Iterations of PBKDF2 before a private key is wrapped for who knows the secret: OpenSSL's
+/// default, and as much as a trial needs.
+pub(crate) const PASSWORD_ITERATIONS: u32 = 10_000;
+
 /// Octets of a nonce or salt (RFC 9483, 3.1 asks for 128 bits).
 pub(crate) const NONCE: usize = 16;
 

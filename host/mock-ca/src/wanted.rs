@@ -1,5 +1,6 @@
 //! What a client asks for, and whether it proves that it holds the key.
 
+use abide_cmp::der::Writer;
 use abide_cmp::protection::{
     Policy, SignatureAlgorithm, SignatureVerifier, SoftwareVerifier, Verdict,
 };
@@ -19,19 +20,29 @@ pub(crate) struct Wanted {
     pub(crate) subject: Name<'static>,
     /// Its further names.
     pub(crate) names: Option<SubjectAltName>,
-    /// DER SubjectPublicKeyInfo.
-    pub(crate) key: Vec<u8>,
+    /// Its key.
+    pub(crate) key: WantedKey,
     /// Whether it asked for more than these, which this CA decides by itself.
     pub(crate) modified: bool,
 }
 
+/// The key that is to be certified.
+#[derive(Clone, Debug)]
+pub(crate) enum WantedKey {
+    /// DER SubjectPublicKeyInfo.
+    Given(Vec<u8>),
+    /// One that is still to be made, of the kind of a DER AlgorithmIdentifier if there is one.
+    Generated(Option<Vec<u8>>),
+}
+
 impl Wanted {
-    /// Reads an ir, cr, kur or p10cr and checks its proof of possession.
-    pub(crate) fn read(body: &PkiBody<'_>) -> Result<Self, Refusal> {
+    /// Reads an ir, cr, kur or p10cr and checks its proof of possession; a registration
+    /// authority may have done that.
+    pub(crate) fn read(body: &PkiBody<'_>, by_ra: bool) -> Result<Self, Refusal> {
         match body {
             PkiBody::Ir(requests) | PkiBody::Cr(requests) | PkiBody::Kur(requests) => {
                 match requests.as_slice() {
-                    [request] => Self::from_crmf(request),
+                    [request] => Self::from_crmf(request, by_ra),
                     _ => Err(Refusal::new(
                         FailInfo::BAD_REQUEST,
                         format!(
@@ -49,7 +60,7 @@ impl Wanted {
         }
     }
 
-    fn from_crmf(message: &CertReqMsg<'_>) -> Result<Self, Refusal> {
+    fn from_crmf(message: &CertReqMsg<'_>, by_ra: bool) -> Result<Self, Refusal> {
         let request = &message.request;
         if request.cert_req_id != 0 {
             return Err(Refusal::new(
@@ -61,17 +72,27 @@ impl Wanted {
             ));
         }
         let template = &request.template;
-        let Some(key) = template.public_key.as_deref() else {
-            return Err(bad_template(
-                "the certTemplate has no publicKey, and this CA makes no keys",
-            ));
-        };
         let Some(subject) = &template.subject else {
             return Err(bad_template(
                 "the certTemplate has no subject (RFC 9483, 4.1.1)",
             ));
         };
-        let key = public_key(key)?;
+        let modified = !template.others.is_empty();
+        let key = template.public_key.as_deref().map(public_key).transpose()?;
+        let key = match key {
+            Some(key) if !key.key.is_empty() => key,
+            preferred => {
+                if message.popo.is_some() {
+                    return Err(Refusal::new(
+                        FailInfo::BAD_POP,
+                        "a key that is still to be made cannot be proved (RFC 9483, 4.1.6)",
+                    ));
+                }
+                let preferred = preferred.map(|key| identifier(&key.algorithm));
+                let key = WantedKey::Generated(preferred);
+                return Self::granted(subject, &template.extensions, key, modified);
+            }
+        };
         match &message.popo {
             Some(ProofOfPossession::Signature {
                 input: None,
@@ -80,6 +101,7 @@ impl Wanted {
             }) => {
                 prove(algorithm, &key, &message.raw_request, signature)?;
             }
+            Some(ProofOfPossession::RaVerified) if by_ra => {}
             Some(ProofOfPossession::RaVerified) => {
                 return Err(Refusal::new(
                     FailInfo::BAD_POP,
@@ -99,8 +121,8 @@ impl Wanted {
                 ));
             }
         }
-        let modified = !template.others.is_empty();
-        Self::granted(subject, &template.extensions, &key, modified)
+        let key = WantedKey::Given(key.raw.to_vec());
+        Self::granted(subject, &template.extensions, key, modified)
     }
 
     fn from_pkcs10(request: &CertificationRequest<'_>) -> Result<Self, Refusal> {
@@ -111,13 +133,14 @@ impl Wanted {
             request.info,
             request.signature,
         )?;
-        Self::granted(&request.subject, &request.extensions, &key, false)
+        let key = WantedKey::Given(key.raw.to_vec());
+        Self::granted(&request.subject, &request.extensions, key, false)
     }
 
     fn granted(
         subject: &Name<'_>,
         extensions: &[Extension<'_>],
-        key: &PublicKeyInfo<'_>,
+        key: WantedKey,
         modified: bool,
     ) -> Result<Self, Refusal> {
         let names = extensions
@@ -141,10 +164,21 @@ impl Wanted {
         Ok(Self {
             subject: subject.clone().into_owned(),
             names,
-            key: key.raw.to_vec(),
+            key,
             modified: modified || others,
         })
     }
+}
+
+fn identifier(algorithm: &AlgorithmIdentifier<'_>) -> Vec<u8> {
+    Writer::encode(|w| {
+        w.sequence(|w| {
+            w.oid(algorithm.oid);
+            if let Some(parameters) = algorithm.parameters {
+                w.raw(parameters);
+            }
+        });
+    })
 }
 
 fn public_key(der: &[u8]) -> Result<PublicKeyInfo<'_>, Refusal> {

@@ -158,6 +158,23 @@ impl keys::Host for Arc<dyn Keys> {
     ) -> wasmtime::Result<Result<Vec<u8>, keys::KeyError>> {
         Ok((**self).fingerprint(&key, salt).await)
     }
+
+    async fn open(
+        &mut self,
+        key: String,
+        enveloped: keys::Enveloped,
+    ) -> wasmtime::Result<Result<Vec<u8>, keys::HandlingError>> {
+        Ok((**self).open(&key, enveloped).await)
+    }
+
+    async fn install(
+        &mut self,
+        key: String,
+        private_key: Vec<u8>,
+        public_key: Vec<u8>,
+    ) -> wasmtime::Result<Result<(), keys::HandlingError>> {
+        Ok((**self).install(&key, private_key, public_key).await)
+    }
 }
 
 impl telemetry::Host for Ctx {

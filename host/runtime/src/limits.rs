@@ -102,3 +102,15 @@ pub const FINGERPRINT_ITERATIONS: u32 = 1000;
 
 /// Octets of a key file. An RSA key of 8192 bits in PEM has six and a half thousand.
 pub const KEY_FILE: usize = 64 << 10;
+
+/// Octets that go into the KDF of a key agreement besides the secret: an algorithm, a length and
+/// a nonce as long as the peer likes, of which 64 are usual.
+pub const KDF_INFO: usize = 1024;
+
+/// Octets of a wrapped content-encryption key: the longest of AES has 32, and its wraps add at
+/// most two blocks.
+pub const WRAPPED_KEY: usize = 64;
+
+/// Iterations of PBKDF2 for the passphrase of a key file that is written: what OWASP recommends
+/// for HMAC with SHA-256, a fifth of a second.
+pub const KEY_FILE_ITERATIONS: u32 = 600_000;

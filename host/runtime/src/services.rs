@@ -75,6 +75,22 @@ pub trait Keys: Send + Sync {
 
     /// 32 octets that change with the key and tell nothing else.
     async fn fingerprint(&self, key: &str, salt: Vec<u8>) -> Result<Vec<u8>, keys::KeyError>;
+
+    /// What is in an envelope for a private key or a shared secret.
+    async fn open(
+        &self,
+        key: &str,
+        enveloped: keys::Enveloped,
+    ) -> Result<Vec<u8>, keys::HandlingError>;
+
+    /// Keeps a private key that the PKI made; durable on return. It must be the private half of
+    /// the DER SubjectPublicKeyInfo, and replaces another one of that name.
+    async fn install(
+        &self,
+        key: &str,
+        private_key: Vec<u8>,
+        public_key: Vec<u8>,
+    ) -> Result<(), keys::HandlingError>;
 }
 
 /// Where events go. Called while the component runs: it must not block.

@@ -305,6 +305,7 @@ fn enrollment() -> Enrollment {
             maximum_polls: 1,
             request_timeout_ms: 1,
         },
+        registration: None,
     }
 }
 

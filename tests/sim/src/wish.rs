@@ -122,5 +122,6 @@ pub(crate) fn enrollment(setting: &Setting, fixed: &Fixed, order: usize) -> Enro
             Confirming::Implicit | Confirming::NotImplicit
         ),
         limits: setting.limits,
+        registration: None,
     }
 }

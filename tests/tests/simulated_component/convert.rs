@@ -19,10 +19,10 @@ pub(crate) fn to_enrollment(given: &native::Enrollment) -> wit::Enrollment {
         },
         want: match given.want {
             native::Want::Csr(der) => wit::Want::Csr(der),
-            native::Want::Template(template) => wit::Want::Template(wit::Template {
-                subject: template.subject,
-                sans: template.sans,
-                key: template.key,
+            native::Want::Template(template) => wit::Want::Template(to_template(template)),
+            native::Want::Generated(wanted) => wit::Want::Generated(wit::Generated {
+                template: to_template(wanted.template),
+                algorithm: wanted.algorithm,
             }),
             native::Want::Revocation(revocation) => wit::Want::Revocation(wit::Revocation {
                 certificate: match revocation.certificate {
@@ -57,11 +57,7 @@ pub(crate) fn to_enrollment(given: &native::Enrollment) -> wit::Enrollment {
                 },
             }),
             native::Credential::Certificate(own) => {
-                wit::Credential::Certificate(wit::CertificateCredential {
-                    certificate: own.certificate,
-                    chain: own.chain,
-                    key: own.key,
-                })
+                wit::Credential::Certificate(to_certificate_credential(own))
             }
         },
         trusted: given.trusted,
@@ -77,6 +73,26 @@ pub(crate) fn to_enrollment(given: &native::Enrollment) -> wit::Enrollment {
             maximum_polls: given.limits.maximum_polls,
             request_timeout_ms: given.limits.request_timeout_ms,
         },
+        registration: given.registration.map(|given| wit::Registration {
+            ra_verified: given.ra_verified,
+            added_protection: given.added_protection.map(to_certificate_credential),
+        }),
+    }
+}
+
+fn to_template(template: native::Template) -> wit::Template {
+    wit::Template {
+        subject: template.subject,
+        sans: template.sans,
+        key: template.key,
+    }
+}
+
+fn to_certificate_credential(own: native::CertificateCredential) -> wit::CertificateCredential {
+    wit::CertificateCredential {
+        certificate: own.certificate,
+        chain: own.chain,
+        key: own.key,
     }
 }
 

@@ -348,4 +348,21 @@ impl keys::Host for Port {
     ) -> wasmtime::Result<Result<Vec<u8>, keys::KeyError>> {
         self.key(Import::Fingerprint { key, salt }).await
     }
+
+    async fn open(
+        &mut self,
+        key: String,
+        _: keys::Enveloped,
+    ) -> wasmtime::Result<Result<Vec<u8>, keys::HandlingError>> {
+        unreachable!("no simulated CA makes keys, and {key} opens none")
+    }
+
+    async fn install(
+        &mut self,
+        key: String,
+        _: Vec<u8>,
+        _: Vec<u8>,
+    ) -> wasmtime::Result<Result<(), keys::HandlingError>> {
+        unreachable!("no simulated CA makes keys, and {key} is none")
+    }
 }

@@ -4,7 +4,6 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::*;
-use crate::der::Reader;
 use crate::encrypted::EnvelopedData;
 use crate::protection::{Anchors, Hash, Policy, SoftwareVerifier};
 use crate::time::Time;
@@ -20,8 +19,7 @@ macro_rules! file {
 const NOW: i64 = 1_893_456_000;
 
 fn enveloped(der: &[u8]) -> EnvelopedData<'_> {
-    let element = Reader::new(der).any().expect("DER");
-    EnvelopedData::read(&element).expect("an EnvelopedData")
+    EnvelopedData::from_der(der).expect("an EnvelopedData")
 }
 
 fn certificate(der: &[u8]) -> Certificate<'_> {

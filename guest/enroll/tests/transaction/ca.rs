@@ -7,8 +7,8 @@ use abide_cmp::der::{Writer, tag};
 use abide_cmp::protection::{Hash, MacAlgorithm, Policy, ProtectionError, verify_mac};
 use abide_cmp::{
     AlgorithmIdentifier, BodyType, CertOrEncCert, CertRepMessage, CertResponse, CertifiedKeyPair,
-    Draft, ErrorMsgContent, FailInfo, GeneralName, Name, PkiBody, PkiHeader, PkiMessage, PkiStatus,
-    PkiStatusInfo, PollRep, oid,
+    Draft, EncryptedKey, EnvelopedData, ErrorMsgContent, FailInfo, GeneralName, Name, PkiBody,
+    PkiHeader, PkiMessage, PkiStatus, PkiStatusInfo, PollRep, oid,
 };
 use p256::ecdsa::signature::Signer;
 use p256::ecdsa::{DerSignature, SigningKey};
@@ -26,6 +26,8 @@ pub(crate) struct Ca {
     pub(crate) patience: Cell<u32>,
     /// Whether what was answered before is refused when it comes again.
     pub(crate) strict: Cell<bool>,
+    /// The private key that comes with each certificate, DER EnvelopedData.
+    pub(crate) envelope: RefCell<Option<Vec<u8>>>,
     nonces: Cell<u64>,
     answers: RefCell<BTreeMap<Vec<u8>, Vec<u8>>>,
     /// Every transactionID that ever arrived.
@@ -51,6 +53,7 @@ impl Ca {
             wanted,
             patience: Cell::new(0),
             strict: Cell::new(false),
+            envelope: RefCell::default(),
             nonces: Cell::new(0),
             answers: RefCell::default(),
             ids: RefCell::default(),
@@ -142,14 +145,20 @@ impl Ca {
     /// Issues, and puts the certificate into an answer.
     pub(crate) fn grant(&self, reply: &Reply, kind: BodyType, id: i64) -> Vec<u8> {
         let new = self.issue();
-        self.seal(reply, &certified(kind, response(&[granted(id, &new)])))
+        let envelope = self.envelope.borrow();
+        let mut granted = granted(id, &new);
+        if let (Some(der), Some(pair)) = (&*envelope, &mut granted.certified_key_pair) {
+            let data = EnvelopedData::from_der(der).expect("an EnvelopedData");
+            pair.private_key = Some(EncryptedKey::EnvelopedData(data));
+        }
+        self.seal(reply, &certified(kind, response(&[granted])))
     }
 
     /// An answer to a request as it should be, to be spoilt.
     pub(crate) fn reply(&self, request: &[u8]) -> Reply {
         let request = PkiMessage::from_der(request).expect("a PKIMessage");
         Reply {
-            pvno: 2,
+            pvno: request.header.pvno,
             transaction_id: request.header.transaction_id.map(<[u8]>::to_vec),
             recip_nonce: request.header.sender_nonce.map(<[u8]>::to_vec),
             protected: true,

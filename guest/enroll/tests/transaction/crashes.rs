@@ -7,8 +7,8 @@ use abide_enroll::{Confirmation, Error, Operation, Outcome, Phase, Progress};
 
 use crate::world::{Died, World, issued};
 
-/// A polled enrollment in one process, until it ends or dies.
-fn one_process(world: &World) -> Option<Progress> {
+/// An enrollment in one process, until it ends or dies.
+pub(crate) fn one_process(world: &World) -> Option<Progress> {
     let work = || match world.begin() {
         Ok(_) => world.to_the_end(),
         Err(error) => panic!("it did not begin: {error:?}"),
@@ -21,7 +21,7 @@ fn one_process(world: &World) -> Option<Progress> {
 }
 
 /// The process after the one that died: `--resume`, which begins where there is nothing.
-fn next_process(world: &World) -> Progress {
+pub(crate) fn next_process(world: &World) -> Progress {
     world.dies_at.set(None);
     let progress = match world.resume() {
         Err(Error::NotFound) => {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use abide_cmp::protection::{MacAlgorithm, SignatureAlgorithm, Verdict};
-use abide_cmp::{BodyType, PkiMessage};
+use abide_cmp::{BodyType, PkiMessage, cms};
 use abide_enroll::{
-    Change, Credential, Deviations, Enrollment, Entry, Error, Event, Filter, Host, Issued,
-    KeyError, Limits, NetworkError, Operation, Outcome, Page, Phase, Progress, Response,
+    Change, Credential, Deviations, Enrollment, Entry, Error, Event, Filter, HandlingError, Host,
+    Issued, KeyError, Limits, NetworkError, Operation, Outcome, Page, Phase, Progress, Response,
     SharedSecret, StorageError, Template, TransactionRecord, Waiting, Want,
 };
 use p256::ecdsa::SigningKey;
@@ -42,6 +42,12 @@ pub(crate) struct World {
     pub(crate) now_ms: Cell<u64>,
     pub(crate) secret: RefCell<Vec<u8>>,
     pub(crate) store_fails: Rc<Cell<bool>>,
+    /// What opening an envelope comes to.
+    pub(crate) opens_to: RefCell<Result<Vec<u8>, HandlingError>>,
+    /// What keeping a private key comes to.
+    pub(crate) installs: RefCell<Result<(), HandlingError>>,
+    /// The private key that is kept, with its public half, and how often it was.
+    pub(crate) installed: RefCell<Option<(Vec<u8>, Vec<u8>)>>,
     /// How often a key or secret was used.
     pub(crate) key_uses: Cell<u32>,
     /// What becomes of the next requests; the ones after that reach the honest CA.
@@ -94,6 +100,7 @@ impl World {
             allow_sha1: false,
             allow: Deviations::NONE,
             limits: LIMITS,
+            registration: None,
         };
         Self {
             ca,
@@ -101,6 +108,9 @@ impl World {
             now_ms: Cell::new(START_MS),
             secret: RefCell::new(SECRET.to_vec()),
             store_fails: Rc::default(),
+            opens_to: RefCell::new(Err(HandlingError::Refused("nothing".into()))),
+            installs: RefCell::new(Ok(())),
+            installed: RefCell::default(),
             key_uses: Cell::new(0),
             fates: RefCell::default(),
             sent: RefCell::default(),
@@ -185,6 +195,15 @@ impl World {
         self.sent()
             .iter()
             .map(|der| body_type(der).name())
+            .collect()
+    }
+
+    /// Everything in the store, one after the other.
+    pub(crate) fn stored(&self) -> Vec<u8> {
+        let store = self.store.borrow();
+        store
+            .values()
+            .flat_map(|entry| entry.body.clone())
             .collect()
     }
 
@@ -290,8 +309,28 @@ impl Host for World {
 
     fn public_key(&self, _key: &str) -> Result<Vec<u8>, KeyError> {
         self.call(|| {
+            let installed = self.installed.borrow().clone().map(|(_, public)| public);
             let certified = self.certified.borrow().clone();
-            Ok(certified.unwrap_or_else(|| public_key(&self.key)))
+            let known = installed.or(certified);
+            Ok(known.unwrap_or_else(|| public_key(&self.key)))
+        })
+    }
+
+    fn open(&self, key: &str, envelope: &cms::Envelope<'_>) -> Result<Vec<u8>, HandlingError> {
+        assert_eq!(key, "secret");
+        assert!(matches!(
+            envelope.management,
+            cms::KeyManagement::Password { .. }
+        ));
+        self.call(|| self.opens_to.borrow().clone())
+    }
+
+    fn install(&self, key: &str, private: &[u8], public: &[u8]) -> Result<(), HandlingError> {
+        assert_eq!(key, "new");
+        self.call(|| {
+            self.installs.borrow().clone()?;
+            *self.installed.borrow_mut() = Some((private.to_vec(), public.to_vec()));
+            Ok(())
         })
     }
 

@@ -118,9 +118,48 @@ pub(crate) struct Enroll {
     #[arg(long, value_name = "LIST", help_heading = "The certificate")]
     pub(crate) sans: Option<String>,
     /// The key to be certified; a P-256 key is made there when the file is absent. For kur the
-    /// key of --cert is certified again when this option is absent
+    /// key of --cert is certified again when this option is absent. With --popo raVerified a
+    /// public key will do
     #[arg(long, value_name = "FILE", help_heading = "The certificate")]
     pub(crate) newkey: Option<PathBuf>,
+    /// Let the PKI make the key; it comes encrypted with the certificate, for the shared secret
+    /// or the certificate that protects the request
+    #[arg(
+        long,
+        help_heading = "The certificate",
+        requires = "newkeyout",
+        conflicts_with = "newkey"
+    )]
+    pub(crate) centralkeygen: bool,
+    /// The kind of key that the PKI should make; it decides when absent
+    #[arg(
+        long,
+        value_enum,
+        value_name = "TYPE",
+        help_heading = "The certificate",
+        requires = "centralkeygen"
+    )]
+    pub(crate) newkeytype: Option<KeyType>,
+    /// Where the private key goes that the PKI makes
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "The certificate",
+        requires = "centralkeygen"
+    )]
+    pub(crate) newkeyout: Option<PathBuf>,
+    /// The passphrase that encrypts --newkeyout, given like --secret
+    #[arg(
+        long,
+        value_name = "SRC",
+        help_heading = "The certificate",
+        requires = "newkeyout"
+    )]
+    pub(crate) newkeypass: Option<Source>,
+    /// How the possession of the key is proved
+    #[arg(long, value_enum, value_name = "METHOD", default_value_t = Popo::Signature,
+          help_heading = "The certificate", allow_negative_numbers = true)]
+    pub(crate) popo: Popo,
     /// Ask the CA to do without a confirmation
     #[arg(long, help_heading = "The certificate")]
     pub(crate) implicit_confirm: bool,
@@ -135,6 +174,8 @@ pub(crate) struct Enroll {
     )]
     pub(crate) profile: String,
 
+    #[command(flatten)]
+    pub(crate) authority: AuthorityArgs,
     #[command(flatten)]
     pub(crate) revocation: RevocationArgs,
     #[command(flatten)]
@@ -183,6 +224,64 @@ pub(crate) struct Enroll {
 
     #[command(flatten)]
     pub(crate) times: Times,
+}
+
+/// How the possession of a key is proved: by the names of the RFC or openssl's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Popo {
+    /// Not at all: the PKI makes the key
+    #[value(name = "none", alias = "-1")]
+    None,
+    /// The registration authority that asks has verified it
+    #[value(name = "raVerified", alias = "0")]
+    RaVerified,
+    /// By a signature
+    #[value(name = "signature", alias = "1")]
+    Signature,
+}
+
+/// The kind of a key that the PKI makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeyType {
+    /// RSA, of a length that the PKI chooses
+    Rsa,
+    /// Elliptic curve P-256
+    #[value(name = "P-256")]
+    P256,
+    /// Elliptic curve P-384
+    #[value(name = "P-384")]
+    P384,
+    /// Elliptic curve P-521
+    #[value(name = "P-521")]
+    P521,
+    /// Ed25519
+    Ed25519,
+}
+
+/// The protection that a registration authority adds to a request.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct AuthorityArgs {
+    /// The RA's certificate: the request is wrapped in a nested message that it signs; further
+    /// certificates of the file are its chain
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Registration authority",
+        requires = "ra_key"
+    )]
+    pub(crate) ra_cert: Option<PathBuf>,
+    /// The private key of --ra-cert
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Registration authority",
+        requires = "ra_cert"
+    )]
+    pub(crate) ra_key: Option<PathBuf>,
+    /// Certificates that lead from --ra-cert towards a root
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Registration authority",
+          requires = "ra_cert")]
+    pub(crate) ra_chain: Vec<PathBuf>,
 }
 
 /// What is revoked, and why.

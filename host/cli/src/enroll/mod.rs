@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use abide_host::{Enroller, FileKeys, HttpNetwork, Runtime, Services, SqliteStorage};
 
-pub(crate) use args::{Enroll, Serial};
+pub(crate) use args::{Enroll, KeyType, Serial};
 use plan::Reading;
 use voice::Voice;
 

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use abide_host::wit::keys::KeyError;
 use abide_host::wit::transactions::{
-    CertificateCredential, Credential, Deviations, Enrollment, Limits, MacKind, Operation,
-    Revocation, Revoked, SharedSecret, Template, Want,
+    CertificateCredential, Credential, Deviations, Enrollment, Generated, Limits, MacKind,
+    Operation, Registration, Revocation, Revoked, SharedSecret, Template, Want,
 };
 use abide_host::{FileKeys, HttpNetwork, KeyFileError, Keys};
 use aws_lc_rs::digest;
 use zeroize::Zeroizing;
 
-use super::args::{Cmd, Enroll, Mac};
+use super::args::{Cmd, Enroll, Mac, Popo};
 use super::question;
 use crate::exit::Stop;
 use crate::secret::Source;
@@ -24,6 +24,7 @@ use crate::{der, files, names, output, pem, secret, services};
 const SECRET: &str = "the shared secret";
 const KEY: &str = "the key";
 const NEW_KEY: &str = "the new key";
+const RA_KEY: &str = "the RA's key";
 
 /// Hexadecimal digits of a derived order name: 128 bits keep wishes apart.
 const ORDER_DIGITS: usize = 32;
@@ -89,6 +90,7 @@ pub(crate) async fn plan(args: &Enroll, reading: Reading) -> Result<Plan, Stop> 
         Cmd::Rr => Operation::Rr,
         Cmd::Genm => Operation::Genm,
     };
+    let registration = registration(args, reading, &mut passphrase, &mut keys)?;
     let order = match &args.order {
         Some(order) => order.clone(),
         None => derived_order(args, &want, &keys).await?,
@@ -119,6 +121,7 @@ pub(crate) async fn plan(args: &Enroll, reading: Reading) -> Result<Plan, Stop> 
             maximum_polls: times.max_polls,
             request_timeout_ms: times.msg_timeout * 1000,
         },
+        registration,
     };
     Ok(Plan {
         enrollment,
@@ -143,7 +146,13 @@ fn check(args: &Enroll) -> Result<(), Stop> {
         Cmd::Ir | Cmd::Cr if args.csr.is_some() => {
             return usage("--csr goes with --cmd p10cr; for ir and cr give --newkey and --subject");
         }
-        Cmd::Ir | Cmd::Cr if args.newkey.is_none() && args.key.is_none() => {
+        Cmd::P10cr | Cmd::Rr | Cmd::Genm if args.centralkeygen => {
+            return usage("--centralkeygen goes with ir, cr and kur");
+        }
+        Cmd::P10cr | Cmd::Kur | Cmd::Rr | Cmd::Genm if args.popo == Popo::RaVerified => {
+            return usage("--popo raVerified goes with ir and cr");
+        }
+        Cmd::Ir | Cmd::Cr if args.newkey.is_none() && args.key.is_none() && !args.centralkeygen => {
             return usage(
                 "the key to be certified is missing: give --newkey FILE, which is made \
                           when it does not exist",
@@ -183,6 +192,24 @@ fn check(args: &Enroll) -> Result<(), Stop> {
     if args.cmd != Cmd::Genm && args.question.infotype.is_some() {
         return usage("--infotype goes with --cmd genm");
     }
+    if args.resume && matches!(args.newkeypass, Some(Source::Stdin)) {
+        return usage(
+            "--newkeypass stdin does not go with --resume, which may need it twice: give it \
+             as env: or file:",
+        );
+    }
+    if args.popo == Popo::None && !args.centralkeygen {
+        return usage("--popo none asks the PKI for a key: give --centralkeygen and --newkeyout");
+    }
+    if args.popo == Popo::RaVerified && args.centralkeygen {
+        return usage("--popo raVerified is about a key that exists, --centralkeygen about none");
+    }
+    if args.popo == Popo::RaVerified && args.cert.is_none() && args.authority.ra_cert.is_none() {
+        return usage(
+            "--popo raVerified is the word of a registration authority: give its certificate as \
+             --cert and --key, or as --ra-cert and --ra-key",
+        );
+    }
     let revocation = &args.revocation;
     if args.cmd != Cmd::Rr && (revocation.oldcert.is_some() || revocation.serial.is_some()) {
         return usage("--oldcert, --issuer and --serial go with --cmd rr");
@@ -207,6 +234,7 @@ fn check(args: &Enroll) -> Result<(), Stop> {
         ("--chainout", &args.chainout),
         ("--cacertsout", &args.cacertsout),
         ("--newkey", &args.newkey),
+        ("--newkeyout", &args.newkeyout),
         ("--newwithnew", &args.question.newwithnew),
         ("--newwithold", &args.question.newwithold),
         ("--oldwithnew", &args.question.oldwithnew),
@@ -293,6 +321,17 @@ fn want(args: &Enroll, passphrase: &mut Passphrase, keys: &mut FileKeys) -> Resu
             "an empty --subject needs --sans: a certificate must name something",
         ));
     }
+    if let Some(path) = args.newkeyout.as_ref().filter(|_| args.centralkeygen) {
+        new_place(path, args, keys)?;
+        return Ok(Want::Generated(Generated {
+            template: Template {
+                subject,
+                sans,
+                key: NEW_KEY.into(),
+            },
+            algorithm: args.newkeytype.map(der::key_algorithm),
+        }));
+    }
     let key = match &args.newkey {
         Some(path) if args.key.as_ref() != Some(path) => {
             new_key(path, args, passphrase, keys)?;
@@ -305,6 +344,66 @@ fn want(args: &Enroll, passphrase: &mut Passphrase, keys: &mut FileKeys) -> Resu
         sans,
         key: key.into(),
     }))
+}
+
+/// Makes the place for the key that the PKI will make. A key that is there already came in an
+/// earlier run, or nobody knows whose it is: it is replaced only when an enrollment goes on.
+fn new_place(path: &Path, args: &Enroll, keys: &mut FileKeys) -> Result<(), Stop> {
+    let passphrase = match &args.newkeypass {
+        Some(source) => Some(source.read("--newkeypass")?),
+        None => None,
+    };
+    if path.exists() {
+        if !args.resume {
+            return Err(Stop::usage(format!(
+                "--newkeyout {}: the file exists, and a key that the PKI makes replaces it; move \
+                 it away, or go on with an enrollment by --resume",
+                path.display()
+            )));
+        }
+        let bytes = Zeroizing::new(files::read("--newkeyout", path)?);
+        keys.add_private_key(NEW_KEY, &bytes, passphrase.as_ref().map(|p| p.as_slice()))
+            .map_err(|error| Stop::usage(format!("--newkeyout {}: {error}", path.display())))?;
+    }
+    let target = path.to_owned();
+    keys.add_place(NEW_KEY, passphrase, move |pem| {
+        files::replace_private("--newkeyout", &target, pem.as_bytes())
+            .map_err(|stop| stop.to_string())
+    });
+    Ok(())
+}
+
+/// What a registration authority adds. Its key is not read where only the order is asked for.
+fn registration(
+    args: &Enroll,
+    reading: Reading,
+    passphrase: &mut Passphrase,
+    keys: &mut FileKeys,
+) -> Result<Option<Registration>, Stop> {
+    let given = &args.authority;
+    let added_protection = match (&given.ra_cert, &given.ra_key) {
+        (Some(certificate), Some(key)) => {
+            if reading == Reading::All {
+                add_key(keys, RA_KEY, "--ra-key", key, passphrase)?;
+            }
+            let mut chain = pem::certificates("--ra-cert", certificate)?;
+            let certificate = chain.remove(0);
+            chain.extend(pem::all_certificates("--ra-chain", &given.ra_chain)?);
+            Some(CertificateCredential {
+                certificate,
+                chain,
+                key: RA_KEY.into(),
+            })
+        }
+        _ => None,
+    };
+    let ra_verified = args.popo == Popo::RaVerified;
+    Ok(
+        (ra_verified || added_protection.is_some()).then_some(Registration {
+            ra_verified,
+            added_protection,
+        }),
+    )
 }
 
 fn revocation(args: &Enroll) -> Result<Want, Stop> {
@@ -335,6 +434,13 @@ fn new_key(
     passphrase: &mut Passphrase,
     keys: &mut FileKeys,
 ) -> Result<(), Stop> {
+    if args.popo == Popo::RaVerified && path.exists() {
+        let bytes = Zeroizing::new(files::read("--newkey", path)?);
+        if let Some(spki) = pem::public_key(&bytes) {
+            keys.add_public_key(NEW_KEY, spki);
+            return Ok(());
+        }
+    }
     if !path.exists() {
         let made = FileKeys::generate_p256().map_err(|error| Stop::host(error.to_string()))?;
         files::create_private("--newkey", path, made.as_bytes())?;
@@ -411,6 +517,17 @@ async fn derived_order(args: &Enroll, want: &Want, keys: &FileKeys) -> Result<St
             parts.push(template.sans.join(",").into_bytes());
             parts.push(public_key(keys, &template.key).await?);
             // The same key may be renewed again and again: by the certificate that it had.
+            if let (Cmd::Kur, Some(path)) = (args.cmd, &args.cert) {
+                parts.push(pem::certificates("--cert", path)?.remove(0));
+            }
+        }
+        // There is no key yet to tell two wishes apart: where it is to go does.
+        Want::Generated(wanted) => {
+            parts.push(wanted.template.subject.clone().into_bytes());
+            parts.push(wanted.template.sans.join(",").into_bytes());
+            let target = args.newkeyout.as_deref().map(std::path::absolute);
+            let target = target.transpose().ok().flatten().unwrap_or_default();
+            parts.push(target.into_os_string().into_encoded_bytes());
             if let (Cmd::Kur, Some(path)) = (args.cmd, &args.cert) {
                 parts.push(pem::certificates("--cert", path)?.remove(0));
             }

@@ -451,6 +451,7 @@ mod tests {
                 maximum_polls: 1,
                 request_timeout_ms: 1,
             },
+            registration: None,
         }
     }
 }

@@ -3,8 +3,8 @@
 use abide_cmp::protection::{self, Hash};
 use abide_cmp::{
     CertId, CertOrEncCert, CertRepMessage, CertResponse, CertStatus, Certificate, CertifiedKeyPair,
-    ErrorMsgContent, FailInfo, Name, PVNO_3, PkiBody, PkiFreeText, PkiMessage, PkiStatus,
-    PkiStatusInfo, PollRep, oid,
+    EncryptedKey, EnvelopedData, ErrorMsgContent, FailInfo, Name, PVNO_3, PkiBody, PkiFreeText,
+    PkiMessage, PkiStatus, PkiStatusInfo, PollRep, oid,
 };
 use anyhow::Context;
 
@@ -13,9 +13,10 @@ use crate::books::{Event, base64, hex};
 use crate::client::Client;
 use crate::envelope::Content;
 use crate::issue::{Plan, Purpose};
+use crate::key_generation::{self, Recipient};
 use crate::refusal::{Refusal, Trouble};
 use crate::transactions::{State, Transaction};
-use crate::wanted::Wanted;
+use crate::wanted::{Wanted, WantedKey};
 use crate::{Repeat, limits};
 
 impl Ca {
@@ -70,7 +71,11 @@ impl Ca {
             _ => 0,
         };
         let read = check_update(&request.message.body, client)
-            .and_then(|()| Wanted::read(&request.message.body));
+            .and_then(|()| {
+                let by_ra = request.vouched || self.is_registration_authority(client);
+                Wanted::read(&request.message.body, by_ra)
+            })
+            .and_then(|wanted| check_version(request.message, wanted));
         let wanted = match read {
             Ok(wanted) => wanted,
             // What is wrong with the wish belongs into the answer to it (RFC 9483, 4.1.1).
@@ -87,7 +92,7 @@ impl Ca {
         };
         if self.poll_count() == 0 {
             let implicit = request.message.header.implicit_confirm();
-            return Ok(self.issue(request, &thread, &wanted, implicit)?);
+            return self.issue(request, &thread, &wanted, implicit);
         }
         let status = PkiStatusInfo::new(PkiStatus::Waiting);
         let content = response(&thread.operation, cert_req_id, status, None, Vec::new()).into();
@@ -143,9 +148,10 @@ impl Ca {
                 PkiBody::Genm(questions) => return self.inform_now(request, &thread, questions),
                 _ => {}
             }
-            let wanted = Wanted::read(&original.body)?;
+            // Whether the proof of possession could be left to an RA was decided at first.
+            let wanted = Wanted::read(&original.body, true)?;
             let implicit = original.header.implicit_confirm();
-            return Ok(self.issue(request, &thread, &wanted, implicit)?);
+            return self.issue(request, &thread, &wanted, implicit);
         }
         let (remaining, poll_at) = match request.now.unix() < poll_at {
             true => (remaining, poll_at),
@@ -222,18 +228,37 @@ impl Ca {
         thread: &Thread<'_>,
         wanted: &Wanted,
         implicit_asked: bool,
-    ) -> anyhow::Result<Answered> {
+    ) -> Result<Answered, Trouble> {
         let root = &self.authority.root;
+        let (key, pair) = match &wanted.key {
+            WantedKey::Given(key) => (key.clone(), None),
+            WantedKey::Generated(preferred) => {
+                let pair = key_generation::generate(preferred.as_deref())?;
+                (pair.public.clone(), Some(pair))
+            }
+        };
         let plan = Plan {
             issuer: &root.subject,
             subject: &wanted.subject,
-            key: wanted.key.clone(),
+            key,
             purpose: Purpose::EndEntity(wanted.names.clone()),
             now: request.now,
             validity: limits::VALIDITY,
         };
         let certificate = plan.certificate(root.key())?;
         let read = Certificate::from_der(&certificate).context("the new certificate")?;
+        let recipient = match thread.client {
+            Client::Secret { .. } => Recipient::Secret(&self.options.secret),
+            Client::Certificate { certificate, .. } => Recipient::Certificate(certificate),
+        };
+        let enveloped = pair.map(|pair| pair.enveloped(&recipient, &self.authority.kga));
+        let enveloped = enveloped.transpose()?;
+        let private_key = match &enveloped {
+            Some(der) => Some(EncryptedKey::EnvelopedData(
+                EnvelopedData::from_der(der).context("the new private key")?,
+            )),
+            None => None,
+        };
         let implicit_confirm = implicit_asked && self.options.implicit_confirm;
         let event = Event::Issued {
             subject: describe(&wanted.subject),
@@ -261,7 +286,7 @@ impl Ca {
             &thread.operation,
             thread.cert_req_id,
             status,
-            Some(&certificate),
+            Some((&certificate, private_key)),
             ca_pubs,
         );
         let content = Content {
@@ -270,7 +295,7 @@ impl Ca {
             delivers: true,
         };
         let verdict = format!("issued {}", describe(&wanted.subject));
-        self.commit(request, thread, &content, event, &verdict)
+        Ok(self.commit(request, thread, &content, event, &verdict)?)
     }
 
     /// The transaction that a follow-up belongs to, if it comes from the same client.
@@ -303,6 +328,18 @@ impl Transaction {
             cert_req_id: self.cert_req_id,
         }
     }
+}
+
+/// Whether who wants a key from this CA can read the answer.
+fn check_version(message: &PkiMessage<'_>, wanted: Wanted) -> Result<Wanted, Refusal> {
+    if matches!(wanted.key, WantedKey::Generated(_)) && message.header.pvno < PVNO_3 {
+        return Err(Refusal::new(
+            FailInfo::BAD_REQUEST,
+            "a key comes in an EnvelopedData, which needs pvno 3 from the first message on \
+             (RFC 9483, 4.1.6)",
+        ));
+    }
+    Ok(wanted)
 }
 
 /// Whether a kur is signed by the certificate that it updates (RFC 9483, 4.1.3).
@@ -342,12 +379,12 @@ fn response<'a>(
     operation: &str,
     cert_req_id: i64,
     status: PkiStatusInfo<'a>,
-    certificate: Option<&'a [u8]>,
+    certificate: Option<(&'a [u8], Option<EncryptedKey<'a>>)>,
     ca_pubs: Vec<&'a [u8]>,
 ) -> PkiBody<'a> {
-    let certified_key_pair = certificate.map(|certificate| CertifiedKeyPair {
+    let certified_key_pair = certificate.map(|(certificate, private_key)| CertifiedKeyPair {
         cert_or_enc_cert: CertOrEncCert::Certificate(certificate),
-        private_key: None,
+        private_key,
         publication_info: None,
     });
     let response = CertResponse {

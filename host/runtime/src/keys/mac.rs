@@ -71,21 +71,45 @@ fn password_based_key(secret: &[u8], parameters: &PasswordBasedMac) -> Zeroizing
 
 fn pbkdf2_key(secret: &[u8], parameters: &Pbmac1) -> Zeroizing<Vec<u8>> {
     let mut key = Zeroizing::new(vec![0; parameters.key_length as usize]);
-    let prf = match parameters.prf {
+    let iterations = NonZeroU32::new(parameters.iterations).unwrap_or(NonZeroU32::MIN);
+    pbkdf2(
+        parameters.prf,
+        &parameters.salt,
+        iterations,
+        secret,
+        &mut key,
+    );
+    key
+}
+
+/// PBKDF2 with HMAC (RFC 8018, 5.2).
+pub(super) fn pbkdf2(
+    prf: Hash,
+    salt: &[u8],
+    iterations: NonZeroU32,
+    secret: &[u8],
+    key: &mut [u8],
+) {
+    let prf = match prf {
         Hash::Sha1 => pbkdf2::PBKDF2_HMAC_SHA1,
         Hash::Sha256 => pbkdf2::PBKDF2_HMAC_SHA256,
         Hash::Sha384 => pbkdf2::PBKDF2_HMAC_SHA384,
         Hash::Sha512 => pbkdf2::PBKDF2_HMAC_SHA512,
         // aws-lc-rs has PBKDF2 with every hash but this.
         Hash::Sha224 => {
-            let (salt, iterations) = (&parameters.salt, parameters.iterations);
-            ::pbkdf2::pbkdf2_hmac::<sha2::Sha224>(secret, salt, iterations, &mut key);
-            return key;
+            ::pbkdf2::pbkdf2_hmac::<sha2::Sha224>(secret, salt, iterations.get(), key);
+            return;
         }
     };
-    let iterations = NonZeroU32::new(parameters.iterations).unwrap_or(NonZeroU32::MIN);
-    pbkdf2::derive(prf, iterations, &parameters.salt, secret, &mut key);
-    key
+    pbkdf2::derive(prf, iterations, salt, secret, key);
+}
+
+/// Whether PBKDF2 may be carried out for a key of a cipher; what it asks for if not.
+pub(super) fn check_derivation(octets: &[u8], count: u32) -> Result<(), String> {
+    let why = salt(octets).and_then(|()| iterations(count, limits::PBKDF2_ITERATIONS));
+    why.map(drop).map_err(|error| match error {
+        KeyError::NotFound(why) | KeyError::Unsupported(why) | KeyError::Unavailable(why) => why,
+    })
 }
 
 /// The key from the secret of a KEM (RFC 9810, 5.1.3.4): HKDF without a salt, or KDF3 of ANSI X9.44,
@@ -146,7 +170,7 @@ fn sign(hash: Hash, key: &[u8], data: &[u8]) -> Vec<u8> {
     hmac::sign(&key, data).as_ref().to_vec()
 }
 
-fn digest_algorithm(hash: Hash) -> &'static digest::Algorithm {
+pub(super) fn digest_algorithm(hash: Hash) -> &'static digest::Algorithm {
     match hash {
         Hash::Sha1 => &digest::SHA1_FOR_LEGACY_USE_ONLY,
         Hash::Sha224 => &digest::SHA224,

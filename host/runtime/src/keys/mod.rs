@@ -3,6 +3,7 @@
 //! aws-lc-rs does the arithmetic. Secrets are wiped when they are dropped, and no `Debug` shows
 //! them.
 
+mod envelope;
 mod file;
 #[cfg(test)]
 mod kem_tests;
@@ -10,6 +11,7 @@ mod kem_tests;
 mod key_tests;
 mod mac;
 mod ml_kem;
+mod place;
 mod private_key;
 mod verify;
 
@@ -22,10 +24,14 @@ use async_trait::async_trait;
 use aws_lc_rs::{digest, pbkdf2};
 use zeroize::Zeroizing;
 
-use crate::wit::keys::{KeyError, MacAlgorithm, SignatureAlgorithm, Verdict};
+use crate::wit::keys::{
+    Enveloped, HandlingError, KeyError, KeyManagement, MacAlgorithm, SignatureAlgorithm, Verdict,
+};
 use crate::{Keys, limits};
 
+use envelope::With;
 pub use file::{KeyFileError, generate_p256};
+use place::Place;
 use private_key::PrivateKey;
 
 /// Private keys and shared secrets by name. A name may be used for one of each.
@@ -33,6 +39,8 @@ use private_key::PrivateKey;
 pub struct FileKeys {
     secrets: BTreeMap<String, Arc<Zeroizing<Vec<u8>>>>,
     private: BTreeMap<String, Arc<PrivateKey>>,
+    public: BTreeMap<String, Vec<u8>>,
+    places: BTreeMap<String, Arc<Place>>,
 }
 
 impl FileKeys {
@@ -63,16 +71,46 @@ impl FileKeys {
         Ok(())
     }
 
+    /// Adds the public half of a key whose private half is elsewhere, as DER
+    /// SubjectPublicKeyInfo; one of the same name is replaced. It can be certified where
+    /// somebody vouches for its holder, and nothing else.
+    pub fn add_public_key(&mut self, name: impl Into<String>, spki: Vec<u8>) {
+        self.public.insert(name.into(), spki);
+    }
+
+    /// Makes a place for a private key that the PKI will make. When it comes, `keep` gets it as
+    /// PKCS #8 in PEM, encrypted where there is a passphrase: it makes it durable before it
+    /// returns, or says why it cannot, and runs where it may block. A key that comes again
+    /// replaces what is there.
+    pub fn add_place(
+        &mut self,
+        name: impl Into<String>,
+        passphrase: Option<Zeroizing<Vec<u8>>>,
+        keep: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static,
+    ) {
+        let place = Place::new(passphrase, Box::new(keep));
+        self.places.insert(name.into(), Arc::new(place));
+    }
+
     /// A new P-256 key as PKCS #8 in PEM, for a file that is still to be written.
     pub fn generate_p256() -> Result<Zeroizing<String>, KeyFileError> {
         generate_p256()
     }
 
-    fn private(&self, name: &str) -> Result<&Arc<PrivateKey>, KeyError> {
-        self.private.get(name).ok_or_else(|| {
-            KeyError::NotFound(match self.secrets.contains_key(name) {
-                true => format!("{name} is a shared secret, not a private key"),
-                false => format!("no private key {name} was given to this process"),
+    fn private(&self, name: &str) -> Result<Arc<PrivateKey>, KeyError> {
+        let place = self.places.get(name);
+        if let Some(key) = place.and_then(|place| place.key()) {
+            return Ok(key);
+        }
+        self.private.get(name).cloned().ok_or_else(|| {
+            KeyError::NotFound(if self.secrets.contains_key(name) {
+                format!("{name} is a shared secret, not a private key")
+            } else if self.public.contains_key(name) {
+                format!("of {name} only the public half was given to this process")
+            } else if place.is_some() {
+                format!("{name} has not come yet, or is no longer where it was put")
+            } else {
+                format!("no private key {name} was given to this process")
             })
         })
     }
@@ -98,6 +136,8 @@ impl fmt::Debug for FileKeys {
         f.debug_struct("FileKeys")
             .field("secrets", &self.secrets.keys())
             .field("private", &self.private)
+            .field("public", &self.public.keys())
+            .field("places", &self.places)
             .finish()
     }
 }
@@ -105,6 +145,9 @@ impl fmt::Debug for FileKeys {
 #[async_trait]
 impl Keys for FileKeys {
     async fn public_key(&self, key: &str) -> Result<Vec<u8>, KeyError> {
+        if let Some(spki) = self.public.get(key) {
+            return Ok(spki.clone());
+        }
         Ok(self.private(key)?.spki().to_vec())
     }
 
@@ -151,7 +194,7 @@ impl Keys for FileKeys {
     }
 
     async fn fingerprint(&self, key: &str, salt: Vec<u8>) -> Result<Vec<u8>, KeyError> {
-        if let Some(private) = self.private.get(key) {
+        if let Ok(private) = self.private(key) {
             let mut hash = digest::Context::new(&digest::SHA256);
             hash.update(&salt);
             hash.update(private.spki());
@@ -169,5 +212,43 @@ impl Keys for FileKeys {
             &mut fingerprint,
         );
         Ok(fingerprint)
+    }
+
+    async fn open(&self, key: &str, enveloped: Enveloped) -> Result<Vec<u8>, HandlingError> {
+        let absent = |error| match error {
+            KeyError::NotFound(why) | KeyError::Unsupported(why) | KeyError::Unavailable(why) => {
+                HandlingError::Unavailable(why)
+            }
+        };
+        let KeyManagement::Password(password) = &enveloped.management else {
+            let private = self.private(key).map_err(absent)?;
+            return envelope::open(key, &With::Private(&private), &enveloped);
+        };
+        let secret = self.secret(key).map_err(absent)?.clone();
+        if password.iterations <= limits::INLINE_ITERATIONS {
+            return envelope::open(key, &With::Secret(&secret), &enveloped);
+        }
+        let key = key.to_owned();
+        tokio::task::spawn_blocking(move || {
+            envelope::open(&key, &With::Secret(&secret), &enveloped)
+        })
+        .await
+        .unwrap_or_else(|error| Err(HandlingError::Unavailable(error.to_string())))
+    }
+
+    async fn install(
+        &self,
+        key: &str,
+        private_key: Vec<u8>,
+        public_key: Vec<u8>,
+    ) -> Result<(), HandlingError> {
+        let private_key = Zeroizing::new(private_key);
+        let place = self.places.get(key).cloned().ok_or_else(|| {
+            HandlingError::Unavailable(format!("this process has no place for {key}"))
+        })?;
+        let key = key.to_owned();
+        tokio::task::spawn_blocking(move || place.install(&key, &private_key, &public_key))
+            .await
+            .unwrap_or_else(|error| Err(HandlingError::Unavailable(error.to_string())))
     }
 }

@@ -2,10 +2,15 @@
 
 use std::fmt;
 
-use aws_lc_rs::encoding::AsDer;
+use aws_lc_rs::agreement;
+use aws_lc_rs::encoding::{AsBigEndian, AsDer, EcPrivateKeyBin, Pkcs8V1Der};
 use aws_lc_rs::kem::{Ciphertext, DecapsulationKey, SharedSecret};
 use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::rsa;
+use aws_lc_rs::rsa::{
+    self, OAEP_SHA1_MGF1SHA1, OAEP_SHA256_MGF1SHA256, OAEP_SHA384_MGF1SHA384,
+    OAEP_SHA512_MGF1SHA512, OaepPrivateDecryptingKey, Pkcs1PrivateDecryptingKey,
+    PrivateDecryptingKey,
+};
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA224_ASN1_SIGNING,
     ECDSA_P521_SHA256_ASN1_SIGNING, ECDSA_P521_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
@@ -16,9 +21,10 @@ use aws_lc_rs::signature::{
 };
 use pkcs8::{ObjectIdentifier, PrivateKeyInfoRef};
 use rustls_pki_types::PrivateKeyDer;
+use zeroize::Zeroizing;
 
 use super::{KeyFileError, ml_kem};
-use crate::wit::keys::{KeyError, SignatureAlgorithm};
+use crate::wit::keys::{HandlingError, Hash, KeyError, SignatureAlgorithm};
 
 const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
@@ -203,6 +209,95 @@ impl PrivateKey {
         key.decapsulate(Ciphertext::from(ciphertext)).map_err(|_| {
             KeyError::Unsupported(format!("the ciphertext is not for a key like {name}"))
         })
+    }
+}
+
+/// What encrypts for it.
+impl PrivateKey {
+    /// What RSAES-PKCS1-v1_5 encrypted; none where it does not decrypt. The name is for the
+    /// error.
+    pub(super) fn decrypt_pkcs1(
+        &self,
+        name: &str,
+        ciphertext: &[u8],
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, HandlingError> {
+        let key = Pkcs1PrivateDecryptingKey::new(self.decrypting(name)?);
+        Ok(key.ok().and_then(|key| {
+            let mut plain = Zeroizing::new(vec![0; key.min_output_size()]);
+            let length = key.decrypt(ciphertext, &mut plain).ok()?.len();
+            plain.truncate(length);
+            Some(plain)
+        }))
+    }
+
+    /// What RSAES-OAEP encrypted; none where it does not decrypt. The name is for the error.
+    pub(super) fn decrypt_oaep(
+        &self,
+        name: &str,
+        hash: Hash,
+        ciphertext: &[u8],
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, HandlingError> {
+        let algorithm = match hash {
+            Hash::Sha1 => &OAEP_SHA1_MGF1SHA1,
+            Hash::Sha256 => &OAEP_SHA256_MGF1SHA256,
+            Hash::Sha384 => &OAEP_SHA384_MGF1SHA384,
+            Hash::Sha512 => &OAEP_SHA512_MGF1SHA512,
+            Hash::Sha224 => {
+                return Err(HandlingError::Refused(
+                    "RSAES-OAEP with SHA-224 is not supported".to_owned(),
+                ));
+            }
+        };
+        let key = OaepPrivateDecryptingKey::new(self.decrypting(name)?);
+        Ok(key.ok().and_then(|key| {
+            let mut plain = Zeroizing::new(vec![0; key.min_output_size()]);
+            let length = key
+                .decrypt(algorithm, ciphertext, &mut plain, None)
+                .ok()?
+                .len();
+            plain.truncate(length);
+            Some(plain)
+        }))
+    }
+
+    fn decrypting(&self, name: &str) -> Result<PrivateDecryptingKey, HandlingError> {
+        let Pair::Rsa(pair) = &self.pair else {
+            return Err(HandlingError::Refused(format!(
+                "it is encrypted for an RSA key, and {name} is {self:?}"
+            )));
+        };
+        let unusable = |_| HandlingError::Unavailable(format!("{name} cannot be used to decrypt"));
+        let der: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| unusable(()))?;
+        PrivateDecryptingKey::from_pkcs8(der.as_ref()).map_err(|_| unusable(()))
+    }
+
+    /// What `derive` makes of the shared secret of ECDH with a point on the key's curve; none
+    /// where it is no such point. The name is for the error.
+    pub(super) fn agree<R>(
+        &self,
+        name: &str,
+        point: &[u8],
+        derive: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, HandlingError> {
+        let Pair::Ec(pairs) = &self.pair else {
+            return Err(HandlingError::Refused(format!(
+                "it is encrypted for a key of an elliptic curve, and {name} is {self:?}"
+            )));
+        };
+        let algorithm = match pairs.first() {
+            Some((SignatureAlgorithm::EcdsaSha256, _)) => &agreement::ECDH_P256,
+            Some((SignatureAlgorithm::EcdsaSha384, _)) => &agreement::ECDH_P384,
+            _ => &agreement::ECDH_P521,
+        };
+        let own = pairs.first().and_then(|(_, pair)| {
+            let number: EcPrivateKeyBin<'_> = pair.private_key().as_be_bytes().ok()?;
+            agreement::PrivateKey::from_private_key(algorithm, number.as_ref()).ok()
+        });
+        let own = own.ok_or_else(|| {
+            HandlingError::Unavailable(format!("{name} cannot be used to agree on a key"))
+        })?;
+        let peer = agreement::UnparsedPublicKey::new(algorithm, point);
+        Ok(agreement::agree(&own, peer, (), |secret| Ok(derive(secret))).ok())
     }
 }
 
