@@ -19,6 +19,12 @@ pub(crate) fn is_ra_verified(enrollment: &Enrollment) -> bool {
     registration.is_some_and(|registration| registration.ra_verified)
 }
 
+/// Whether the request goes out in a nested message.
+pub(crate) fn adds_protection(enrollment: &Enrollment) -> bool {
+    let registration = enrollment.registration.as_ref();
+    registration.is_some_and(|registration| registration.added_protection.is_some())
+}
+
 /// Checks what a registration authority gives, before anything is stored.
 pub(crate) fn check(enrollment: &Enrollment, host: &dyn Host) -> Result<(), Error> {
     let Some(registration) = &enrollment.registration else {
@@ -106,10 +112,8 @@ pub(crate) fn wrap(
 /// The answer inside an answer that comes nested, which it need not (RFC 9483, 5.2.2.1). What
 /// protects it counts, and is checked as that of any answer; the protection around it does not.
 pub(crate) fn unwrapped<'r>(plan: &Plan<'_>, message: PkiMessage<'r>) -> PkiMessage<'r> {
-    let registration = plan.enrollment.registration.as_ref();
-    let added = registration.is_some_and(|given| given.added_protection.is_some());
     match message.body {
-        PkiBody::Nested(ref messages) if added => match messages[..] {
+        PkiBody::Nested(ref messages) if adds_protection(plan.enrollment) => match messages[..] {
             [single] => {
                 let leniency = plan.enrollment.allow.leniency();
                 let inner = PkiMessage::from_der_with(single, leniency);

@@ -18,6 +18,7 @@ use crate::limits;
 use crate::mutation::Mutation;
 use crate::plan::Plan;
 use crate::record::TransactionRecord;
+use crate::registration;
 
 /// An attempt that brought no message, and when the server would like the next one.
 #[derive(Debug)]
@@ -309,7 +310,9 @@ fn authenticated(
         ),
         (ProtectionKind::Signature, credential) => {
             let signed = signed(plan, host, record, message, now_ms);
+            // Who cannot believe the signature around a request knows nobody's secret.
             let to_mac = matches!(credential, Credential::Secret(_))
+                && !registration::adds_protection(plan.enrollment)
                 && !plan.enrollment.allow.allow(Deviation::SignedAnswerToMac);
             match signed {
                 Ok(_) if to_mac => fault(

@@ -3,12 +3,13 @@
 
 use abide_cmp::protection::{Anchors, SoftwareVerifier, verify_signature};
 use abide_cmp::{
-    Certificate, Draft, GeneralName, Name, PkiBody, PkiHeader, PkiMessage, ProofOfPossession, Time,
+    Certificate, Draft, FailInfo, GeneralName, Name, PkiBody, PkiHeader, PkiMessage, PkiStatusInfo,
+    ProofOfPossession, Time,
 };
 use abide_enroll::{CertificateCredential, Credential, Error, Operation, Registration};
 
-use crate::ca::Ca;
-use crate::world::{START_MS, World, issued};
+use crate::ca::{Ca, error};
+use crate::world::{START_MS, World, failed, issued};
 
 fn credential(world: &World) -> CertificateCredential {
     CertificateCredential {
@@ -69,6 +70,18 @@ fn a_lost_nested_message_is_sent_again_octet_for_octet() {
     let sent = world.sent();
     assert_eq!(world.sent_types(), ["nested", "nested", "certConf"]);
     assert_eq!(sent[0], sent[1]);
+}
+
+/// Its MAC was never looked at, so that the refusal cannot have one.
+#[test]
+fn a_nested_message_may_be_refused_by_a_signature() {
+    let world = adding();
+    world.next_says(|ca, octets| {
+        let refusal = PkiStatusInfo::rejection(FailInfo::NOT_AUTHORIZED, "no RA of ours");
+        ca.seal_by_signature(&ca.reply(octets), &error(refusal))
+    });
+    let failure = failed(world.begin().expect("a beginning"));
+    assert_eq!(failure.fail_info, ["notAuthorized"]);
 }
 
 /// The answer of an honest CA inside a message that nobody protects.
@@ -150,6 +163,6 @@ fn a_transaction_ends_when_the_ra_is_another() {
     world.begin().expect("a beginning");
     world.enrollment.registration = None;
     let progress = world.resume().expect("a transaction to go on with");
-    let failure = crate::world::failed(progress);
+    let failure = failed(progress);
     assert!(failure.reason.contains("credential"), "{failure:?}");
 }
