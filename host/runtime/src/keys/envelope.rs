@@ -223,6 +223,7 @@ fn pwri_kek(aes: Aes, kek: &[u8], iv: [u8; BLOCK], wrapped: &[u8]) -> Option<Key
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wit::keys::Hash;
 
     fn octets(hex: &str) -> Vec<u8> {
         let digits: Vec<_> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -262,5 +263,136 @@ mod tests {
         }
         assert!(unwrap(Aes::Aes128, &[0; 16], &[0; 7]).is_none());
         assert!(unwrap(Aes::Aes128, &[0; 16], &[0; 8 * 1000]).is_none());
+    }
+
+    macro_rules! file {
+        ($name:literal) => {
+            include_bytes!(concat!("../../../../guest/cmp/tests/cms/", $name)).as_slice()
+        };
+    }
+
+    /// The primitive elements of some DER with their tags, in order.
+    fn primitives<'a>(mut der: &'a [u8], found: &mut Vec<(u8, &'a [u8])>) {
+        while let [tag, length, rest @ ..] = der {
+            let (length, rest) = match length {
+                0..0x80 => (usize::from(*length), rest),
+                _ => {
+                    let (octets, rest) = rest.split_at(usize::from(length & 0x7f));
+                    let sum = |sum, octet: &u8| (sum << 8) | usize::from(*octet);
+                    (octets.iter().fold(0, sum), rest)
+                }
+            };
+            let (value, rest) = rest.split_at(length);
+            match tag & 0x20 {
+                0 => found.push((*tag, value)),
+                _ => primitives(value, found),
+            }
+            der = rest;
+        }
+    }
+
+    /// An envelope of OpenSSL, as `guest/cmp/tests/cms/make.sh` made it. How its key is managed
+    /// follows from its OCTET STRINGs and BIT STRINGs. Of the former the last is the content's
+    /// initialization vector, and the one before it the encrypted key.
+    fn envelope(
+        der: &[u8],
+        cipher: Aes,
+        management: impl Fn(&[&[u8]], &[&[u8]]) -> KeyManagement,
+    ) -> Enveloped {
+        let mut found = Vec::new();
+        primitives(der, &mut found);
+        let of = |wanted: u8| -> Vec<&[u8]> {
+            let of_tag = found.iter().filter(|(tag, _)| *tag == wanted);
+            of_tag.map(|(_, value)| *value).collect()
+        };
+        let (strings, bits) = (of(4), of(3));
+        let [.., encrypted_key, iv] = strings[..] else {
+            panic!("too few strings")
+        };
+        Enveloped {
+            management: management(&strings, &bits),
+            encrypted_key: encrypted_key.to_vec(),
+            cipher,
+            iv: iv.to_vec(),
+            content: found.last().unwrap().1.to_vec(),
+        }
+    }
+
+    fn key(der: &[u8]) -> PrivateKey {
+        PrivateKey::new("the key", &der.to_vec().try_into().unwrap()).unwrap()
+    }
+
+    /// That an envelope opens to what OpenSSL put in, and that no octet of the encrypted key may
+    /// change.
+    fn opens(with: &With<'_>, enveloped: &Enveloped) {
+        assert_eq!(open("it", with, enveloped).unwrap(), file!("signed.der"));
+        for at in 0..enveloped.encrypted_key.len() {
+            let mut changed = enveloped.clone();
+            changed.encrypted_key[at] ^= 1;
+            match open("it", with, &changed) {
+                Ok(plain) => assert_ne!(plain, file!("signed.der"), "octet {at}"),
+                Err(error) => {
+                    let one = HandlingError::Refused("it cannot be decrypted with it".to_owned());
+                    assert_eq!(error, one, "octet {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn openssl_encrypts_for_rsa() {
+        let key = key(file!("rsa.key"));
+        let pkcs1 = envelope(file!("ktri-pkcs1.der"), Aes::Aes128, |_, _| {
+            KeyManagement::RsaPkcs1
+        });
+        opens(&With::Private(&key), &pkcs1);
+        let oaep = envelope(file!("ktri-oaep.der"), Aes::Aes256, |_, _| {
+            KeyManagement::RsaOaep(Hash::Sha256)
+        });
+        opens(&With::Private(&key), &oaep);
+    }
+
+    #[test]
+    fn openssl_agrees_on_a_key() {
+        let key = key(file!("ec.key"));
+        // ECC-CMS-SharedInfo for id-aes192-wrap and 192 bits, written by hand.
+        let info = octets("3015 300b 0609 608648016503040119 a206 0404 000000c0");
+        let kari = envelope(file!("kari.der"), Aes::Aes256, |_, bits| {
+            KeyManagement::Ecdh(KeyAgreement {
+                // After the number of unused bits.
+                point: bits[0][1..].to_vec(),
+                kdf: Hash::Sha384,
+                info: info.clone(),
+                wrap: Aes::Aes192,
+            })
+        });
+        opens(&With::Private(&key), &kari);
+        let mut elsewhere = kari;
+        if let KeyManagement::Ecdh(agreement) = &mut elsewhere.management {
+            // A point that is not on the curve.
+            agreement.point[96] ^= 1;
+        }
+        open("it", &With::Private(&key), &elsewhere).unwrap_err();
+    }
+
+    #[test]
+    fn openssl_encrypts_with_a_password() {
+        let secret = b"a secret of the house";
+        let pwri = envelope(file!("pwri.der"), Aes::Aes256, |strings, _| {
+            KeyManagement::Password(PasswordEncryption {
+                prf: Hash::Sha1,
+                salt: strings[0].to_vec(),
+                iterations: 2048,
+                wrap: PasswordWrap::PwriKek((Aes::Aes256, strings[1].to_vec())),
+            })
+        });
+        opens(&With::Secret(secret), &pwri);
+        open("it", &With::Secret(b"another secret"), &pwri).unwrap_err();
+        let mut costly = pwri;
+        if let KeyManagement::Password(password) = &mut costly.management {
+            password.iterations = u32::MAX;
+        }
+        let error = open("it", &With::Secret(secret), &costly).unwrap_err();
+        assert!(format!("{error:?}").contains("iterations"), "{error:?}");
     }
 }

@@ -338,7 +338,10 @@ fn nothing_secret_is_printed() {
     let mut keys = openssl.keys("key.pem");
     keys.add_secret("the name", Zeroizing::new(b"Qq".to_vec()));
     let printed = format!("{keys:?}");
-    let expected = r#"FileKeys { secrets: ["the name"], private: {"key.pem": a P-256 key} }"#;
+    let expected = concat!(
+        r#"FileKeys { secrets: ["the name"], private: {"key.pem": a P-256 key}, "#,
+        "public: [], places: {} }"
+    );
     assert_eq!(printed, expected);
 }
 

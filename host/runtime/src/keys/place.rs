@@ -116,3 +116,81 @@ fn to_pkcs8(private_key: &[u8], public_key: &[u8]) -> Option<Zeroizing<Vec<u8>>>
     };
     Some(Zeroizing::new(info.to_der().ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{FileKeys, KeyFileError};
+
+    macro_rules! file {
+        ($name:literal) => {
+            include_bytes!(concat!("../../../../guest/cmp/tests/cms/", $name)).as_slice()
+        };
+    }
+
+    /// A place, and what was last kept in it.
+    fn place(passphrase: Option<&str>) -> (Place, Arc<Mutex<String>>) {
+        let kept = Arc::new(Mutex::new(String::new()));
+        let keeper = kept.clone();
+        let passphrase = passphrase.map(|text| Zeroizing::new(text.as_bytes().to_vec()));
+        let keep = move |pem: &str| {
+            *keeper.lock().unwrap() = pem.to_owned();
+            Ok(())
+        };
+        (Place::new(passphrase, Box::new(keep)), kept)
+    }
+
+    /// The key is OpenSSL's: in a OneAsymmetricKey of version 2, as ECPrivateKey, as PKCS #8.
+    #[test]
+    fn a_key_is_kept_in_the_form_that_everybody_reads() {
+        for der in [&file!("one.der")[3..], file!("sec1.der"), file!("new.key")] {
+            let (place, kept) = place(None);
+            place.install("it", der, file!("new.spki")).unwrap();
+            assert_eq!(place.key().unwrap().spki(), file!("new.spki"));
+            let kept = kept.lock().unwrap().clone();
+            let (label, document) = SecretDocument::from_pem(&kept).unwrap();
+            assert_eq!(label, "PRIVATE KEY");
+            // SEQUENCE { INTEGER 0, … }: PKCS #8 of version 1.
+            let der = document.as_bytes();
+            assert!(der[2..].starts_with(&[2, 1, 0]) || der[3..].starts_with(&[2, 1, 0]));
+        }
+    }
+
+    #[test]
+    fn a_passphrase_encrypts_what_is_kept() {
+        let (place, kept) = place(Some("open sesame"));
+        place
+            .install("it", file!("sec1.der"), file!("new.spki"))
+            .unwrap();
+        let kept = kept.lock().unwrap().clone();
+        let mut keys = FileKeys::new();
+        keys.add_private_key("k", kept.as_bytes(), Some(b"open sesame"))
+            .unwrap();
+        let wrong = keys.add_private_key("k", kept.as_bytes(), Some(b"another"));
+        let name = "k".to_owned();
+        assert_eq!(wrong, Err(KeyFileError::WrongPassphrase { name }));
+    }
+
+    #[test]
+    fn a_key_of_another_certificate_is_not_kept() {
+        let (place, kept) = place(None);
+        for der in [file!("ec.key"), file!("rsa.key"), file!("new.spki"), b""] {
+            let refused = place.install("it", der, file!("new.spki"));
+            assert!(
+                matches!(refused, Err(HandlingError::Refused(_))),
+                "{refused:?}"
+            );
+        }
+        assert!(kept.lock().unwrap().is_empty() && place.key().is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_kept_now_may_come_again() {
+        let full = |_: &str| Err("the disk is full".to_owned());
+        let place = Place::new(None, Box::new(full));
+        let error = place.install("it", file!("sec1.der"), file!("new.spki"));
+        let full = HandlingError::Unavailable("the disk is full".to_owned());
+        assert_eq!(error, Err(full));
+        assert!(place.key().is_none());
+    }
+}
