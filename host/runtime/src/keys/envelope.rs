@@ -192,7 +192,7 @@ fn from_password(
 /// The unwrapping of RFC 3211, 2.3.2: two layers of CBC, whose inner one begins with the length
 /// of the key and the complement of its first three octets.
 fn pwri_kek(aes: Aes, kek: &[u8], iv: [u8; BLOCK], wrapped: &[u8]) -> Option<Key> {
-    let fits = wrapped.len() % BLOCK == 0;
+    let fits = wrapped.len().is_multiple_of(BLOCK);
     if !fits || wrapped.len() < 2 * BLOCK || wrapped.len() > limits::WRAPPED_KEY {
         return None;
     }
