@@ -14,6 +14,9 @@ const NO_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
 /// It is made for one target, of which it defines what elsewhere the standard library does.
 const COMPONENT: &str = "abide-component";
 
+/// With it, policies are read from configuration, which has tests of its own.
+const CONFIGURATION: &str = "abide-policy/serde";
+
 /// The last thing on the terminal is the test runner's own summary, also when a test has failed.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let options = Options::parse(arguments)?;
@@ -80,7 +83,7 @@ fn lints() -> Result<()> {
             COMPONENT,
             "--all-targets",
         ])
-        .args(["--features", "xtask/component"])
+        .args(["--features", "xtask/component", "--features", CONFIGURATION])
         .args(NO_WARNINGS),
     )?;
     for world in ["gate", "verifier", "enroller"] {
@@ -124,7 +127,7 @@ fn tests(for_runner: &[String]) -> Result<ExitCode> {
     };
     // Cargo names the program only to the tests of its own package.
     runner.env("CARGO_BIN_EXE_abide", demo::program());
-    exit_code(runner.args(for_runner))
+    exit_code(runner.args(["--features", CONFIGURATION]).args(for_runner))
 }
 
 fn exit_code(runner: &mut Command) -> Result<ExitCode> {
