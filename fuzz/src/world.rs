@@ -8,8 +8,8 @@ use abide_cmp::{
     AlgorithmIdentifier, CertOrEncCert, Certificate, Draft, PkiBody, PkiHeader, PkiMessage, oid,
 };
 use abide_enroll::{
-    Change, Credential, Deviations, Enrollment, Entry, Event, Filter, Host, KeyError, Limits, NetworkError,
-    Operation, Page, Put, Response, SharedSecret, StorageError, Template, Want,
+    Change, Credential, Deviations, Enrollment, Entry, Event, Filter, Host, KeyError, Limits,
+    NetworkError, Operation, Page, Put, Response, SharedSecret, StorageError, Template, Want,
 };
 
 use crate::NOW;
