@@ -645,3 +645,131 @@ fn every_signature_of_the_corpus_has_one_verdict() {
         "only {judged} were judged"
     );
 }
+
+/// EMSA-PKCS1-v1_5 (RFC 8017, 9.2) of SHA-256 in `length` octets, as the RFC has it.
+fn pkcs1_encoding(digest: &[u8], length: usize) -> Vec<u8> {
+    let info = [
+        0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01,
+        0x05, 0x00, 0x04, 0x20,
+    ];
+    let padding = vec![0xff; length - 3 - info.len() - digest.len()];
+    [&[0, 1][..], &padding, &[0], &info, digest].concat()
+}
+
+#[test]
+fn rsa_encodings_are_judged_whole() {
+    let both = Both::new();
+    let openssl = Tool::new();
+    let algorithm = SignatureAlgorithm::RsaPkcs1(Hash::Sha256);
+    // The sizes in use, one that fills no limb, and the small exponent under which a forger needs
+    // no key if any octet of the encoding is left unread (RFC 8017, 8.2.2 and CVE-2006-4339).
+    for (bits, exponent) in [
+        (2048, 65537),
+        (2048, 3),
+        (2056, 65537),
+        (2112, 17),
+        (3072, 65537),
+        (4096, 3),
+    ] {
+        let name = format!("RSA {bits} {exponent}");
+        openssl.run(&format!(
+            "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:{bits} \
+             -pkeyopt rsa_keygen_pubexp:{exponent} -out key.pem"
+        ));
+        openssl.run("pkey -in key.pem -pubout -outform DER -out public");
+        let key = openssl.read("public");
+        let verdict = |encoding: &[u8]| {
+            openssl.write("encoding", encoding);
+            // Without padding, to decrypt is the bare operation with the private key.
+            openssl.run(
+                "pkeyutl -decrypt -inkey key.pem -pkeyopt rsa_padding_mode:none -in encoding \
+                 -out signature",
+            );
+            both.verdict(algorithm, &key, DATA, &openssl.read("signature"))
+        };
+        let digest = Hash::Sha256.digest(DATA);
+        let length = bits / 8;
+        let good = pkcs1_encoding(&digest, length);
+        assert_eq!(verdict(&good), Verdict::Valid, "{name}");
+
+        let with = |at: usize, octet: u8| {
+            let mut other = good.clone();
+            other[at] = octet;
+            other
+        };
+        let separator = length - 19 - 32 - 1;
+        // The parameters of the hash left out, with the lengths that follow from it.
+        let mut without_null = vec![0xff];
+        without_null.extend_from_slice(&good);
+        let null = without_null.len() - 32 - 2 - 2;
+        without_null.drain(null..null + 2);
+        without_null.insert(2, 0xff);
+        without_null[..3].copy_from_slice(&[0, 1, 0xff]);
+        without_null[null - 13] -= 2;
+        without_null[null - 11] -= 2;
+        // Ended early, with octets behind that the forger is free to choose.
+        let mut early = [&good[..10], &good[separator..]].concat();
+        early.resize(length, 0x55);
+        for wrong in [
+            with(1, 0),
+            with(1, 2),
+            with(2, 0xfe),
+            with(separator - 1, 0),
+            with(separator, 0xff),
+            with(separator, 1),
+            with(separator + 1, 0x31),
+            with(length - 33, 0x21),
+            with(length - 1, !good[length - 1]),
+            without_null,
+            early,
+            pkcs1_encoding(&Hash::Sha256.digest(b"other data"), length),
+        ] {
+            assert_eq!(wrong.len(), length);
+            assert_eq!(verdict(&wrong), Verdict::Invalid, "{name}: {wrong:02x?}");
+        }
+    }
+}
+
+#[test]
+fn rsa_keys_are_odd_and_of_a_size_that_is_believed() {
+    let mut both = Both::new();
+    let openssl = Tool::new();
+    every_kind(&mut both, &openssl);
+    let algorithm = SignatureAlgorithm::RsaPkcs1(Hash::Sha256);
+    let signature = both.sign(algorithm, "RSA", DATA);
+    let key = both.public_key("RSA");
+    assert_eq!(
+        both.verdict(algorithm, &key, DATA, &signature),
+        Verdict::Valid
+    );
+    let end = key.len();
+    let with = |at: usize, octet: u8| {
+        let mut other = key.clone();
+        other[at] = octet;
+        other
+    };
+    for (what, wrong) in [
+        ("an even modulus", with(end - 6, key[end - 6] & !1)),
+        ("an even exponent", with(end - 1, 0)),
+        ("a negative exponent", with(end - 3, 0x81)),
+        (
+            "a modulus of 2047 bits",
+            with(end - 5 - 256, key[end - 5 - 256] & 0x7f),
+        ),
+        ("a negative modulus", with(end - 5 - 257, 0xff)),
+    ] {
+        let verdict = both.verdict(algorithm, &wrong, DATA, &signature);
+        assert_ne!(verdict, Verdict::Valid, "{what}");
+    }
+    openssl.run("genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:1024 -out weak.pem");
+    openssl.run("pkey -in weak.pem -pubout -outform DER -out weak");
+    openssl.write("data", DATA);
+    openssl.run("dgst -sha256 -sign weak.pem -out signature data");
+    let verdict = both.verdict(
+        algorithm,
+        &openssl.read("weak"),
+        DATA,
+        &openssl.read("signature"),
+    );
+    assert_ne!(verdict, Verdict::Valid, "1024 bits");
+}

@@ -107,6 +107,13 @@ pub const SHOWN: usize = 256;
 /// The largest RSA modulus that is used, in bits.
 pub const RSA_MODULUS_BITS: usize = 8192;
 
+/// The smallest public exponent of RSA: it is odd, and 1 would change nothing.
+pub const RSA_EXPONENT_MIN: u64 = 3;
+
+/// The largest public exponent of RSA. Nearly all are 65537; the time of a verification grows
+/// with it, and other libraries have the same bound.
+pub const RSA_EXPONENT: u64 = (1 << 33) - 1;
+
 /// The smallest RSA modulus that is believed, in bits. RFC 9481, 7.1 counts less than
 /// 2048 as too weak.
 pub const RSA_MODULUS_MIN_BITS: usize = 2048;

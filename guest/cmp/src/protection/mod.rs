@@ -17,6 +17,8 @@ mod cert_hash;
 mod hash;
 mod kdf;
 mod mac;
+mod modular;
+mod rsa;
 mod signature;
 mod software;
 mod verify;

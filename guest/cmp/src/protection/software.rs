@@ -1,13 +1,12 @@
 use alloc::vec::Vec;
 
 use p256::ecdsa::signature::hazmat::PrehashVerifier;
-use rsa::traits::SignatureScheme;
 
-use super::{Hash, SignatureAlgorithm, SignatureVerifier, Verdict};
-use crate::der::{Reader, Writer, tag};
-use crate::limits;
+use super::{SignatureAlgorithm, SignatureVerifier, Verdict, rsa};
 use crate::oid;
-use crate::x509::{AlgorithmIdentifier, PublicKeyInfo};
+#[cfg(feature = "all-algorithms")]
+use crate::x509::AlgorithmIdentifier;
+use crate::x509::PublicKeyInfo;
 
 /// Checks signatures with this crate's own arithmetic: RSA PKCS#1, P-256 and P-384, and with
 /// the feature `all-algorithms` RSA-PSS, P-521, Ed25519 and ML-DSA.
@@ -23,10 +22,10 @@ impl SignatureVerifier for SoftwareVerifier {
         signature: &[u8],
     ) -> Verdict {
         let valid = match algorithm {
-            SignatureAlgorithm::RsaPkcs1(hash) => rsa_pkcs1(hash, key, data, signature),
+            SignatureAlgorithm::RsaPkcs1(hash) => rsa::pkcs1(hash, key, data, signature),
             #[cfg(feature = "all-algorithms")]
             SignatureAlgorithm::RsaPss { hash, salt_length } => {
-                rsa_pss(hash, salt_length, key, data, signature)
+                rsa::pss(hash, salt_length, key, data, signature)
             }
             SignatureAlgorithm::Ecdsa(hash) => match key.curve() {
                 Some(oid::P256) => p256_ecdsa(&hash.digest(data), key.key, signature),
@@ -134,109 +133,4 @@ fn ml_dsa<P: ml_dsa::MlDsaParams>(
     ml_dsa::VerifyingKey::<P>::decode(&key)
         .verify_with_context(data, &[], &signature)
         .then_some(())
-}
-
-fn rsa_pkcs1(hash: Hash, key: &PublicKeyInfo<'_>, data: &[u8], signature: &[u8]) -> Option<()> {
-    if key.algorithm.oid != oid::RSA_ENCRYPTION || !key.algorithm.has_no_parameters() {
-        return None;
-    }
-    let scheme = rsa::Pkcs1v15Sign {
-        hash_len: Some(hash.output_length()),
-        prefix: digest_info_prefix(hash).into_boxed_slice(),
-    };
-    scheme
-        .verify(&rsa_key(key.key)?, &hash.digest(data), signature)
-        .ok()
-}
-
-#[cfg(feature = "all-algorithms")]
-fn rsa_pss(
-    hash: Hash,
-    salt_length: u16,
-    key: &PublicKeyInfo<'_>,
-    data: &[u8],
-    signature: &[u8],
-) -> Option<()> {
-    use rsa::pss::Pss;
-
-    match key.algorithm.oid {
-        oid::RSA_ENCRYPTION if key.algorithm.has_no_parameters() => {}
-        // The parameters of a key restrict what it signs with (RFC 4055, 3.3).
-        oid::RSA_PSS => {
-            if let Some(parameters) = key.algorithm.parameters {
-                let (required, least_salt) = super::signature::pss_parameters(parameters).ok()?;
-                if required != hash || salt_length < least_salt {
-                    return None;
-                }
-            }
-        }
-        _ => return None,
-    }
-    let key = rsa_key(key.key)?;
-    let digest = hash.digest(data);
-    let salt = usize::from(salt_length);
-    match hash {
-        Hash::Sha256 => Pss::<sha2::Sha256>::new_with_salt(salt).verify(&key, &digest, signature),
-        Hash::Sha384 => Pss::<sha2::Sha384>::new_with_salt(salt).verify(&key, &digest, signature),
-        Hash::Sha512 => Pss::<sha2::Sha512>::new_with_salt(salt).verify(&key, &digest, signature),
-        // Read from no identifier.
-        Hash::Sha1 | Hash::Sha224 => return None,
-    }
-    .ok()
-}
-
-/// Reads an RSAPublicKey (RFC 8017, A.1.1).
-fn rsa_key(der: &[u8]) -> Option<rsa::PublicKey> {
-    let mut reader = Reader::new(der);
-    let mut fields = reader.sequence().ok()?;
-    reader.finish().ok()?;
-    let number = |fields: &mut Reader<'_>| {
-        let octets = fields
-            .element(tag::INTEGER, "an INTEGER")
-            .ok()?
-            .big_integer()
-            .ok()?
-            .to_vec();
-        (octets.first()? & 0x80 == 0).then_some(octets)
-    };
-    let modulus = number(&mut fields)?;
-    let exponent = number(&mut fields)?;
-    fields.finish().ok()?;
-    if modulus.len() * 8 > limits::RSA_MODULUS_BITS + 8 || exponent.len() > 8 {
-        return None;
-    }
-    rsa::PublicKey::new_with_size_limits(
-        rsa::BoxedUint::from_be_slice_vartime(&modulus),
-        rsa::BoxedUint::from_be_slice_vartime(&exponent),
-        limits::RSA_MODULUS_MIN_BITS..=limits::RSA_MODULUS_BITS,
-    )
-    .ok()
-}
-
-/// What stands before the digest in a DigestInfo (RFC 8017, 9.2).
-fn digest_info_prefix(hash: Hash) -> Vec<u8> {
-    let digest = alloc::vec![0; hash.output_length()];
-    let mut der = Writer::encode(|w| {
-        w.sequence(|w| {
-            AlgorithmIdentifier::with_null(hash.oid()).write(w);
-            w.octet_string(&digest);
-        });
-    });
-    der.truncate(der.len() - digest.len());
-    der
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_prefix_is_that_of_rfc_8017() {
-        // RFC 8017, 9.2, note 1.
-        let sha256 = [
-            0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02,
-            0x01, 0x05, 0x00, 0x04, 0x20,
-        ];
-        assert_eq!(digest_info_prefix(Hash::Sha256), sha256);
-    }
 }
