@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures, never verdicts. A machine under load must not fail a build.
 
 mod contender;
+mod enroll;
 mod files;
 mod messages;
 mod peer;
@@ -16,10 +17,11 @@ use crate::shell::{cargo, run as run_command, step};
 /// More would only test patience.
 const MAX_ROUNDS: usize = 10_001;
 
-/// `cargo xtask bench` and `cargo xtask bench messages`.
+/// `cargo xtask bench`, `cargo xtask bench messages` and `cargo xtask bench enroll`.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     match arguments.split_first() {
         Some((what, rest)) if what == "messages" => messages::run(rounds(rest)?),
+        Some((what, [])) if what == "enroll" => enroll::run(),
         _ => processes::run(rounds(arguments)?),
     }
 }
@@ -32,7 +34,9 @@ fn rounds(arguments: &[String]) -> Result<Option<usize>> {
             Ok(rounds) if (1..=MAX_ROUNDS).contains(&rounds) => Ok(Some(rounds)),
             _ => bail!("--rounds {number}: give a number from 1 to {MAX_ROUNDS}"),
         },
-        _ => bail!("`bench` takes `messages`, --rounds N and nothing else; see `cargo xtask help`"),
+        _ => bail!(
+            "`bench` takes `enroll`, or `messages` and --rounds N, and nothing else; see `cargo xtask help`"
+        ),
     }
 }
 
@@ -48,6 +52,8 @@ fn build() -> Result<()> {
         "bench-native",
         "--bin",
         "bench-sandbox",
+        "--bin",
+        "bench-enroll",
         "--example",
         "speed",
     ]))

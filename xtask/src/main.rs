@@ -41,6 +41,9 @@ cargo xtask COMMAND
               decodes, encodes and verifies the same messages with abide, OpenSSL (also
               those that `peers` has built), Bouncy Castle and cmpv2
     --rounds N        turns that each of them takes, 31 unless given; messages: 15
+  bench enroll
+              whole enrollments at `abide mock-ca`: own work of one, rate of 64 in flight
+              beside that of the bare exchanges and commits, memory of 2000 that wait
   fuzz        runs hostile inputs against the crates of the guest; needs a C++ compiler
     --seconds N       for each target, 3 unless given
     TARGET …          all of fuzz/fuzz_targets unless given
