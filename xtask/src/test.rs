@@ -111,13 +111,20 @@ fn documentation(what: &[&str]) -> Command {
 }
 
 fn tests(for_runner: &[String]) -> Result<ExitCode> {
-    step("building abide, which the tests run as a process");
-    demo::build_program()?;
+    step("building the tests, and abide, which they run as a process");
+    // At once: alone, the program would need wasmtime without the features that the tests' own
+    // dependencies add to the packages below it, and all of that would be compiled twice.
+    run_command(
+        cargo(["build", "--workspace", "--bin", "abide", "--tests"])
+            .args(["--features", CONFIGURATION]),
+    )?;
     let mut runner = if succeeds(&mut cargo(["nextest", "--version"])) {
         // nextest does not know documentation tests. A filter means that one test is wanted.
         if for_runner.is_empty() {
             step("documentation tests");
-            run_command(&mut cargo(["test", "--workspace", "--doc"]))?;
+            run_command(
+                cargo(["test", "--workspace", "--doc"]).args(["--features", CONFIGURATION]),
+            )?;
         }
         step("tests (cargo nextest)");
         cargo(["nextest", "run", "--workspace", "--no-fail-fast"])
