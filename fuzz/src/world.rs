@@ -122,6 +122,7 @@ impl<'a> World<'a> {
             envelope: put.envelope,
             version,
             body: put.body,
+            lease: None,
         };
         store.insert(key, entry);
         version
@@ -143,8 +144,13 @@ impl Host for World<'_> {
     }
 
     fn commit(&self, changes: Vec<Change>) -> Result<Vec<u64>, StorageError> {
-        let put = |Change::Put(put)| self.write(put);
-        Ok(changes.into_iter().map(put).collect())
+        let write = |change| match change {
+            Change::Put(put) => self.write(put),
+            Change::Delete(_) | Change::Guard(_) => {
+                unreachable!("an enrollment deletes nothing and has no lease")
+            }
+        };
+        Ok(changes.into_iter().map(write).collect())
     }
 
     fn list(&self, filter: Filter, _: Option<&str>, limit: u32) -> Result<Page, StorageError> {

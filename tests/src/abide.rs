@@ -195,6 +195,16 @@ impl MockCa {
         self.process.kill();
     }
 
+    /// Lets it sleep, wherever it is.
+    pub fn suspend(&self) {
+        self.process.suspend();
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.process.resume();
+    }
+
     /// Its books, line by line. A CA that was never asked for anything has none.
     ///
     /// # Panics

@@ -9,9 +9,11 @@ pub mod bouncy_castle;
 pub mod canned;
 pub mod openssl;
 pub mod pki;
+pub mod postgres;
 pub mod process;
 pub mod proxy;
 pub mod seed;
+pub mod service;
 pub mod weather;
 
 /// Threads of [`each`].

@@ -119,6 +119,38 @@ impl Process {
         self.child.wait().expect("a child can be waited for")
     }
 
+    /// Asks it to end: SIGTERM.
+    ///
+    /// # Panics
+    ///
+    /// When it has ended already.
+    pub fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    /// Lets it sleep, wherever it is: SIGSTOP.
+    ///
+    /// # Panics
+    ///
+    /// When it has ended already.
+    pub fn suspend(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it go on: SIGCONT.
+    ///
+    /// # Panics
+    ///
+    /// When it has ended already.
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        succeed(Command::new("kill").args([signal, &pid]));
+    }
+
     /// Waits until it ends by itself.
     ///
     /// # Panics

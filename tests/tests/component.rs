@@ -41,7 +41,11 @@ fn the_gate_imports_nothing() {
     assert_eq!(imports, [""; 0]);
     assert_eq!(
         exports,
-        ["abide:cmp/backoff@0.1.0", "abide:cmp/message@0.1.0"]
+        [
+            "abide:cmp/backoff@0.1.0",
+            "abide:cmp/message@0.1.0",
+            "abide:cmp/policy@0.1.0"
+        ]
     );
 }
 
@@ -61,7 +65,12 @@ fn the_enroller_imports_six_interfaces_and_no_more() {
     );
     assert_eq!(
         exports,
-        ["abide:cmp/backoff@0.1.0", "abide:cmp/transactions@0.1.0"]
+        [
+            "abide:cmp/backoff@0.1.0",
+            "abide:cmp/orders@0.1.0",
+            "abide:cmp/schedule@0.1.0",
+            "abide:cmp/transactions@0.1.0"
+        ]
     );
 }
 

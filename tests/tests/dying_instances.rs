@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use abide_host::wit::network::{NetworkError, Request, Response};
-use abide_host::wit::storage::{Change, Entry, Filter, Page, StorageError};
+use abide_host::wit::storage::{Change, Claim, Claims, Entry, Filter, Lease, Page, StorageError};
 use abide_host::wit::transactions::{
     Credential, Deviations, Enrollment, Limits, MacKind, Operation, Outcome, Phase, SharedSecret,
     TransactionError, Want,
@@ -95,6 +95,23 @@ impl Storage for SlowStorage {
     ) -> Result<Page, StorageError> {
         tokio::time::sleep(self.pause).await;
         self.disk.list(filter, cursor, limit).await
+    }
+
+    async fn claim_due(&self, claim: Claim) -> Result<Claims, StorageError> {
+        tokio::time::sleep(self.pause).await;
+        self.disk.claim_due(claim).await
+    }
+
+    async fn renew(&self, leases: Vec<Lease>, until_ms: u64) -> Result<Vec<Lease>, StorageError> {
+        self.disk.renew(leases, until_ms).await
+    }
+
+    async fn release(&self, leases: Vec<Lease>) -> Result<(), StorageError> {
+        self.disk.release(leases).await
+    }
+
+    async fn count(&self, kind: &str, now_ms: u64, limit: u32) -> Result<(u32, u32), StorageError> {
+        self.disk.count(kind, now_ms, limit).await
     }
 }
 

@@ -52,7 +52,8 @@ fn dependencies_point_one_way() {
         ("abide-host", &[]),
         // A CA for trials: the other side of the protocol, so it speaks it natively.
         ("abide-mock-ca", &["abide-cmp"]),
-        ("abide", &["abide-host", "abide-mock-ca"]),
+        ("abide-service", &["abide-host"]),
+        ("abide", &["abide-host", "abide-mock-ca", "abide-service"]),
         ("abide-tests", &["abide-cmp", "abide-host", "abide-policy"]),
         ("abide-bench", &["abide-cmp", "abide-host"]),
         // It judges the machine from outside, and is no way into a build of it.

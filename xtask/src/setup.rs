@@ -1,5 +1,6 @@
 //! What building and testing need. Safe to repeat: it looks first and installs what is missing.
 
+use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -23,8 +24,14 @@ struct Package {
     sign: (&'static str, &'static str),
 }
 
+/// The database server. The tests start their own.
+const DATABASE: &str = "postgresql";
+
+/// While this is there, Debian's package makes and starts no server of the machine.
+const NO_CLUSTER: &str = "/etc/postgresql-common/createcluster.d/only-for-tests.conf";
+
 /// The peers of the tests.
-const PACKAGES: [Package; 5] = [
+const PACKAGES: [Package; 6] = [
     Package {
         name: "openssl",
         sign: ("openssl", "version"),
@@ -44,6 +51,14 @@ const PACKAGES: [Package; 5] = [
     Package {
         name: "libbcpkix-java",
         sign: ("ls", "/usr/share/java/bcpkix.jar"),
+    },
+    Package {
+        name: DATABASE,
+        // In a folder named by its version, outside of the path.
+        sign: (
+            "python3",
+            "-cimport glob; glob.glob('/usr/lib/postgresql/*/bin/initdb')[0]",
+        ),
     },
 ];
 
@@ -107,11 +122,21 @@ pub(crate) fn peers() -> Result<()> {
     step("refreshing the list of Debian packages");
     run_command(apt().args(["-qq", "update"]))?;
     step(format!("installing {list}"));
-    run_command(
+    let only_for_tests = names.contains(&DATABASE);
+    if only_for_tests {
+        fs::create_dir_all(Path::new(NO_CLUSTER).parent().unwrap_or(Path::new("/")))?;
+        fs::write(NO_CLUSTER, "create_main_cluster = false\n")?;
+    }
+    let installed = run_command(
         apt()
             .args(["-qq", "--yes", "--no-install-recommends", "install"])
             .args(&names),
-    )?;
+    );
+    if only_for_tests {
+        // Who installs a server for other purposes later gets what Debian promises.
+        fs::remove_file(NO_CLUSTER)?;
+    }
+    installed?;
     let still = missing();
     if !still.is_empty() {
         bail!("installed, but still not usable: {}", still.join(" "));

@@ -34,16 +34,7 @@ impl enroll::Host for Imports {
     }
 
     fn commit(&self, changes: Vec<enroll::Change>) -> Result<Vec<u64>, enroll::StorageError> {
-        let changes: Vec<_> = changes
-            .into_iter()
-            .map(|enroll::Change::Put(put)| {
-                storage::Change::Put(storage::Put {
-                    envelope: to_envelope(put.envelope),
-                    expected: put.expected,
-                    body: put.body,
-                })
-            })
-            .collect();
+        let changes: Vec<_> = changes.into_iter().map(to_change).collect();
         storage::commit(&changes).map_err(from_storage_error)
     }
 
@@ -56,14 +47,68 @@ impl enroll::Host for Imports {
         let filter = storage::Filter {
             kind: filter.kind,
             owner: filter.owner,
-            account: None,
-            state: None,
+            account: filter.account,
+            state: filter.state,
         };
         let page = storage::list(&filter, cursor, limit).map_err(from_storage_error)?;
         Ok(enroll::Page {
             entries: page.entries.into_iter().map(from_entry).collect(),
             next: page.next,
         })
+    }
+
+    fn claim_due(&self, claim: enroll::Claim) -> Result<enroll::Claims, enroll::StorageError> {
+        let claims = storage::claim_due(&storage::Claim {
+            kind: claim.kind,
+            holder: claim.holder,
+            now_ms: claim.now_ms,
+            until_ms: claim.until_ms,
+            limit: claim.limit,
+        })
+        .map_err(from_storage_error)?;
+        Ok(enroll::Claims {
+            claimed: claims
+                .claimed
+                .into_iter()
+                .map(|claimed| enroll::Claimed {
+                    entry: from_entry(claimed.entry),
+                    token: claimed.token,
+                    lost: claimed.lost,
+                })
+                .collect(),
+            next_due_ms: claims.next_due_ms,
+        })
+    }
+
+    fn renew(
+        &self,
+        leases: Vec<enroll::Lease>,
+        until_ms: u64,
+    ) -> Result<Vec<enroll::Lease>, enroll::StorageError> {
+        let leases: Vec<_> = leases.into_iter().map(to_lease).collect();
+        let lost = storage::renew(&leases, until_ms).map_err(from_storage_error)?;
+        Ok(lost
+            .into_iter()
+            .map(|lease| enroll::Lease {
+                kind: lease.kind,
+                id: lease.id,
+                token: lease.token,
+            })
+            .collect())
+    }
+
+    fn release(&self, leases: Vec<enroll::Lease>) -> Result<(), enroll::StorageError> {
+        let leases: Vec<_> = leases.into_iter().map(to_lease).collect();
+        storage::release(&leases).map_err(from_storage_error)
+    }
+
+    fn count(
+        &self,
+        kind: &str,
+        now_ms: u64,
+        limit: u32,
+    ) -> Result<(u32, u32), enroll::StorageError> {
+        storage::count(kind, now_ms, limit).map_err(from_storage_error)
     }
 
     fn exchange(
@@ -155,6 +200,10 @@ impl enroll::Host for Imports {
         keys::install(key, private_key, public_key).map_err(from_handling_error)
     }
 
+    fn generate(&self, key: &str, kind: enroll::KeyKind) -> Result<Vec<u8>, enroll::HandlingError> {
+        keys::generate(key, to_key_kind(kind)).map_err(from_handling_error)
+    }
+
     fn emit(&self, event: enroll::Event) {
         telemetry::emit(&telemetry::Event {
             level: match event.level {
@@ -167,6 +216,42 @@ impl enroll::Host for Imports {
             text: event.text,
             transaction_id: event.transaction_id,
         });
+    }
+}
+
+fn to_change(change: enroll::Change) -> storage::Change {
+    match change {
+        enroll::Change::Put(put) => storage::Change::Put(storage::Put {
+            envelope: to_envelope(put.envelope),
+            expected: put.expected,
+            body: put.body,
+        }),
+        enroll::Change::Delete(removal) => storage::Change::Delete(storage::Removal {
+            kind: removal.kind,
+            id: removal.id,
+            expected: removal.expected,
+        }),
+        enroll::Change::Guard(lease) => storage::Change::Guard(to_lease(lease)),
+    }
+}
+
+fn to_lease(lease: enroll::Lease) -> storage::Lease {
+    storage::Lease {
+        kind: lease.kind,
+        id: lease.id,
+        token: lease.token,
+    }
+}
+
+pub(crate) fn to_key_kind(kind: enroll::KeyKind) -> keys::KeyKind {
+    match kind {
+        enroll::KeyKind::EcP256 => keys::KeyKind::EcP256,
+        enroll::KeyKind::EcP384 => keys::KeyKind::EcP384,
+        enroll::KeyKind::EcP521 => keys::KeyKind::EcP521,
+        enroll::KeyKind::Rsa2048 => keys::KeyKind::Rsa2048,
+        enroll::KeyKind::Rsa3072 => keys::KeyKind::Rsa3072,
+        enroll::KeyKind::Rsa4096 => keys::KeyKind::Rsa4096,
+        enroll::KeyKind::Ed25519 => keys::KeyKind::Ed25519,
     }
 }
 
@@ -196,15 +281,19 @@ fn from_entry(entry: storage::Entry) -> enroll::Entry {
         },
         version: entry.version,
         body: entry.body,
+        lease: entry.lease.map(|lease| enroll::Holding {
+            holder: lease.holder,
+            token: lease.token,
+            until_ms: lease.until_ms,
+        }),
     }
 }
 
 fn from_storage_error(error: storage::StorageError) -> enroll::StorageError {
     use enroll::StorageError as To;
     match error {
-        storage::StorageError::Conflict(what) | storage::StorageError::Fenced(what) => {
-            To::Conflict(what)
-        }
+        storage::StorageError::Conflict(what) => To::Conflict(what),
+        storage::StorageError::Fenced(what) => To::Fenced(what),
         storage::StorageError::TooLarge(limit) => To::Unavailable(alloc::format!(
             "a record is larger than the store's {limit} bytes"
         )),

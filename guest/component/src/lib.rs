@@ -24,6 +24,12 @@ mod keys;
 #[cfg(not(feature = "enroller"))]
 mod message;
 #[cfg(feature = "enroller")]
+mod orders;
+#[cfg(not(feature = "enroller"))]
+mod policy;
+#[cfg(feature = "enroller")]
+mod schedule;
+#[cfg(feature = "enroller")]
 mod transactions;
 #[cfg(all(feature = "verifier", not(feature = "enroller")))]
 #[path = "verifier/keys.rs"]

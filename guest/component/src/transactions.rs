@@ -44,7 +44,7 @@ impl wit::Guest for Component {
     }
 }
 
-fn allowed(given: wit::Deviations) -> enroll::Deviations {
+pub(crate) fn allowed(given: wit::Deviations) -> enroll::Deviations {
     let switch = |deviation| match deviation {
         enroll::Deviation::SignedAnswerToMac => wit::Deviations::SIGNED_ANSWER_TO_MAC,
         enroll::Deviation::CaWithoutDigitalSignature => {
@@ -64,14 +64,7 @@ fn from_enrollment(given: wit::Enrollment) -> enroll::Enrollment {
     enroll::Enrollment {
         order: given.order,
         account: given.account,
-        operation: match given.operation {
-            wit::Operation::Ir => enroll::Operation::Ir,
-            wit::Operation::Cr => enroll::Operation::Cr,
-            wit::Operation::P10cr => enroll::Operation::P10cr,
-            wit::Operation::Kur => enroll::Operation::Kur,
-            wit::Operation::Rr => enroll::Operation::Rr,
-            wit::Operation::Genm => enroll::Operation::Genm,
-        },
+        operation: from_operation(given.operation),
         want: match given.want {
             wit::Want::Csr(der) => enroll::Want::Csr(der),
             wit::Want::Template(template) => enroll::Want::Template(from_template(template)),
@@ -101,37 +94,60 @@ fn from_enrollment(given: wit::Enrollment) -> enroll::Enrollment {
         profile: given.profile,
         server: given.server,
         recipient: given.recipient,
-        credential: match given.credential {
-            wit::Credential::Secret(secret) => enroll::Credential::Secret(enroll::SharedSecret {
-                reference: secret.reference,
-                key: secret.key,
-                iterations: secret.iterations,
-                mac: match secret.mac {
-                    wit::MacKind::Pbm => enroll::MacKind::Pbm,
-                    wit::MacKind::Pbmac1 => enroll::MacKind::Pbmac1,
-                },
-            }),
-            wit::Credential::Certificate(own) => {
-                enroll::Credential::Certificate(from_certificate_credential(own))
-            }
-        },
+        credential: from_credential(given.credential),
         trusted: given.trusted,
         out_trusted: given.out_trusted,
         untrusted: given.untrusted,
         implicit_confirm: given.implicit_confirm,
         allow_sha1: given.allow_sha1,
         allow: allowed(given.allow),
-        limits: enroll::Limits {
-            maximum_duration_ms: given.limits.maximum_duration_ms,
-            minimum_poll_interval_ms: given.limits.minimum_poll_interval_ms,
-            maximum_poll_interval_ms: given.limits.maximum_poll_interval_ms,
-            maximum_polls: given.limits.maximum_polls,
-            request_timeout_ms: given.limits.request_timeout_ms,
-        },
-        registration: given.registration.map(|given| enroll::Registration {
-            ra_verified: given.ra_verified,
-            added_protection: given.added_protection.map(from_certificate_credential),
+        limits: from_limits(given.limits),
+        registration: given.registration.map(from_registration),
+    }
+}
+
+pub(crate) fn from_operation(operation: wit::Operation) -> enroll::Operation {
+    match operation {
+        wit::Operation::Ir => enroll::Operation::Ir,
+        wit::Operation::Cr => enroll::Operation::Cr,
+        wit::Operation::P10cr => enroll::Operation::P10cr,
+        wit::Operation::Kur => enroll::Operation::Kur,
+        wit::Operation::Rr => enroll::Operation::Rr,
+        wit::Operation::Genm => enroll::Operation::Genm,
+    }
+}
+
+pub(crate) fn from_credential(credential: wit::Credential) -> enroll::Credential {
+    match credential {
+        wit::Credential::Secret(secret) => enroll::Credential::Secret(enroll::SharedSecret {
+            reference: secret.reference,
+            key: secret.key,
+            iterations: secret.iterations,
+            mac: match secret.mac {
+                wit::MacKind::Pbm => enroll::MacKind::Pbm,
+                wit::MacKind::Pbmac1 => enroll::MacKind::Pbmac1,
+            },
         }),
+        wit::Credential::Certificate(own) => {
+            enroll::Credential::Certificate(from_certificate_credential(own))
+        }
+    }
+}
+
+pub(crate) fn from_limits(limits: wit::Limits) -> enroll::Limits {
+    enroll::Limits {
+        maximum_duration_ms: limits.maximum_duration_ms,
+        minimum_poll_interval_ms: limits.minimum_poll_interval_ms,
+        maximum_poll_interval_ms: limits.maximum_poll_interval_ms,
+        maximum_polls: limits.maximum_polls,
+        request_timeout_ms: limits.request_timeout_ms,
+    }
+}
+
+pub(crate) fn from_registration(given: wit::Registration) -> enroll::Registration {
+    enroll::Registration {
+        ra_verified: given.ra_verified,
+        added_protection: given.added_protection.map(from_certificate_credential),
     }
 }
 
@@ -143,7 +159,9 @@ fn from_template(template: wit::Template) -> enroll::Template {
     }
 }
 
-fn from_certificate_credential(own: wit::CertificateCredential) -> enroll::CertificateCredential {
+pub(crate) fn from_certificate_credential(
+    own: wit::CertificateCredential,
+) -> enroll::CertificateCredential {
     enroll::CertificateCredential {
         certificate: own.certificate,
         chain: own.chain,
@@ -221,14 +239,14 @@ fn to_transaction(record: enroll::TransactionRecord) -> wit::Transaction {
         confirmation: to_confirmation(record.confirmation),
         chain: record.chain.into_iter().map(Vec::from).collect(),
         failure: record.failure.or(record.trouble).map(to_failure),
-        history: record
-            .history
-            .into_iter()
-            .map(|line| wit::HistoryEntry {
-                at_ms: line.at_ms,
-                text: line.text,
-            })
-            .collect(),
+        history: record.history.into_iter().map(to_history_entry).collect(),
+    }
+}
+
+pub(crate) fn to_history_entry(line: enroll::HistoryEntry) -> wit::HistoryEntry {
+    wit::HistoryEntry {
+        at_ms: line.at_ms,
+        text: line.text,
     }
 }
 
@@ -259,7 +277,7 @@ fn to_confirmation(confirmation: enroll::Confirmation) -> wit::Confirmation {
     }
 }
 
-fn to_failure(failure: enroll::Failure) -> wit::Failure {
+pub(crate) fn to_failure(failure: enroll::Failure) -> wit::Failure {
     wit::Failure {
         class: match failure.class {
             enroll::FailureClass::Transient => wit::FailureClass::Transient,
@@ -279,6 +297,7 @@ fn to_failure(failure: enroll::Failure) -> wit::Failure {
         advice: failure.advice,
         fail_info: failure.fail_info,
         orphan: failure.orphan,
+        throttled: failure.throttled,
     }
 }
 

@@ -165,10 +165,16 @@ fn begin_over(
 /// Goes on with the open transaction of the order, or returns the stored chain of one
 /// that is issued, without traffic and without touching a credential.
 pub fn resume(host: &dyn Host, enrollment: &Enrollment) -> Result<Progress, Error> {
+    go_on(host, enrollment).map(|(progress, _)| progress)
+}
+
+/// What [`resume`] does, and whether it ended the transaction because the enrollment is no
+/// longer what it began with.
+pub(crate) fn go_on(host: &dyn Host, enrollment: &Enrollment) -> Result<(Progress, bool), Error> {
     let mut session = Session::load(host, &enrollment.order)?.ok_or(Error::NotFound)?;
     match session.record.phase {
         Phase::Issued | Phase::Done if serves(&session.record, enrollment, host)? => {
-            return Ok(session.progress());
+            return Ok((session.progress(), false));
         }
         Phase::Issued | Phase::Done | Phase::Failed => return Err(Error::NotFound),
         Phase::Enrolling | Phase::Polling | Phase::Confirming => {}
@@ -176,9 +182,17 @@ pub fn resume(host: &dyn Host, enrollment: &Enrollment) -> Result<Progress, Erro
     let plan = Plan::new(enrollment, host)?;
     if let Some(what) = changed(&plan, host, &session.record)? {
         session.end_changed(what)?;
-        return Ok(session.progress());
+        return Ok((session.progress(), true));
     }
-    session.drive(&plan, false)
+    session
+        .drive(&plan, false)
+        .map(|progress| (progress, false))
+}
+
+/// Where the last transaction of an order stands, without doing anything; none when the
+/// order has had none.
+pub(crate) fn last(host: &dyn Host, order: &str) -> Result<Option<Progress>, Error> {
+    Ok(Session::load(host, order)?.map(Session::progress))
 }
 
 /// One transaction by its id in hexadecimal.
@@ -198,7 +212,7 @@ pub fn list(
 ) -> Result<(Vec<TransactionRecord>, Option<String>), Error> {
     let filter = Filter {
         kind: TRANSACTION.into(),
-        owner: None,
+        ..Filter::default()
     };
     let page = host
         .list(filter, cursor, limit.clamp(1, limits::PAGE))
@@ -213,7 +227,7 @@ pub fn list(
 
 fn storage(error: StorageError) -> Error {
     match error {
-        StorageError::Conflict(what) => Error::Busy(what),
+        StorageError::Conflict(what) | StorageError::Fenced(what) => Error::Busy(what),
         StorageError::Unavailable(why) => Error::Storage(why),
     }
 }

@@ -72,6 +72,11 @@ pub struct Failure {
     /// The CA may have issued a certificate that never arrived.
     #[n(5)]
     pub orphan: bool,
+    /// The endpoint asks for less: HTTP 429 or 503, a passing status with `Retry-After`, or
+    /// systemUnavail.
+    #[n(6)]
+    #[cbor(default)]
+    pub throttled: bool,
 }
 
 impl Failure {
@@ -114,6 +119,7 @@ impl Failure {
             advice: advice.into(),
             fail_info: Vec::new(),
             orphan: false,
+            throttled: false,
         }
     }
 }

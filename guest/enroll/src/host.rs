@@ -10,6 +10,7 @@ use abide_cmp::cms;
 use abide_cmp::protection::{
     MacAlgorithm, SignatureAlgorithm, SignatureVerifier, SoftwareVerifier, Verdict,
 };
+use minicbor::{Decode, Encode};
 
 /// What the host may index and show of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,65 @@ pub struct Entry {
     pub version: u64,
     /// What only the guest reads.
     pub body: Vec<u8>,
+    /// Its last lease, unless released or ended by a write; it may be over.
+    pub lease: Option<Holding>,
+}
+
+/// Who holds a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// Who claimed it.
+    pub holder: String,
+    /// The fencing token.
+    pub token: u64,
+    /// When others may claim it.
+    pub until_ms: u64,
+}
+
+/// A claim on a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The family of the record.
+    pub kind: String,
+    /// Unique within its kind.
+    pub id: String,
+    /// The fencing token: greater than that of every claim before.
+    pub token: u64,
+}
+
+/// What is to be claimed: records that are due, the longest due first.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The family.
+    pub kind: String,
+    /// Who claims.
+    pub holder: String,
+    /// What is due at this time.
+    pub now_ms: u64,
+    /// When the leases are over.
+    pub until_ms: u64,
+    /// The most records.
+    pub limit: u32,
+}
+
+/// A record under a new lease.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// The record.
+    pub entry: Entry,
+    /// The fencing token.
+    pub token: u64,
+    /// How many leases in a row ended by time alone.
+    pub lost: u32,
+}
+
+/// What was claimed.
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    /// The longest due first.
+    pub claimed: Vec<Claimed>,
+    /// When the next record of the kind is due.
+    pub next_due_ms: Option<u64>,
 }
 
 /// One record to be written.
@@ -57,6 +117,21 @@ pub struct Put {
 pub enum Change {
     /// Write a record.
     Put(Put),
+    /// Remove a record.
+    Delete(Removal),
+    /// Write nothing at all unless this lease still holds.
+    Guard(Lease),
+}
+
+/// One record to be removed.
+#[derive(Clone, Debug)]
+pub struct Removal {
+    /// The family of the record.
+    pub kind: String,
+    /// Unique within its kind.
+    pub id: String,
+    /// The version that was read.
+    pub expected: u64,
 }
 
 /// Which records are wanted.
@@ -66,6 +141,10 @@ pub struct Filter {
     pub kind: String,
     /// Only those that this record owns.
     pub owner: Option<String>,
+    /// Only those of this account.
+    pub account: Option<String>,
+    /// Only those in this state.
+    pub state: Option<String>,
 }
 
 /// One page of a listing.
@@ -82,6 +161,8 @@ pub struct Page {
 pub enum StorageError {
     /// Another writer was faster.
     Conflict(String),
+    /// The lease under which this was written is over.
+    Fenced(String),
     /// Anything else, in words.
     Unavailable(String),
 }
@@ -131,6 +212,27 @@ pub enum HandlingError {
     Unavailable(String),
 }
 
+/// A kind of key pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum KeyKind {
+    #[n(0)]
+    EcP256,
+    #[n(1)]
+    EcP384,
+    #[n(2)]
+    EcP521,
+    #[n(3)]
+    Rsa2048,
+    #[n(4)]
+    Rsa3072,
+    #[n(5)]
+    Rsa4096,
+    #[n(6)]
+    Ed25519,
+}
+
 /// How loud an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -167,6 +269,24 @@ pub trait Host {
     fn commit(&self, changes: Vec<Change>) -> Result<Vec<u64>, StorageError>;
     /// Some records after `cursor`.
     fn list(&self, filter: Filter, cursor: Option<&str>, limit: u32) -> Result<Page, StorageError>;
+
+    /// Claims what is due, in one step with all other claims.
+    fn claim_due(&self, _claim: Claim) -> Result<Claims, StorageError> {
+        Err(no_claims())
+    }
+    /// Prolongs leases; gives those that are lost.
+    fn renew(&self, _leases: Vec<Lease>, _until_ms: u64) -> Result<Vec<Lease>, StorageError> {
+        Err(no_claims())
+    }
+    /// Hands records back.
+    fn release(&self, _leases: Vec<Lease>) -> Result<(), StorageError> {
+        Err(no_claims())
+    }
+    /// How many records of a kind there are, and how many of them are due; both at most
+    /// `limit`.
+    fn count(&self, _kind: &str, _now_ms: u64, _limit: u32) -> Result<(u32, u32), StorageError> {
+        Err(no_claims())
+    }
 
     /// Sends a message and waits for the answer.
     fn exchange(
@@ -220,11 +340,22 @@ pub trait Host {
             "this host keeps no key under the name {key}"
         )))
     }
+    /// Makes a key pair, unless there is one of that name and kind, and gives its DER
+    /// SubjectPublicKeyInfo. Durable on return.
+    fn generate(&self, key: &str, _kind: KeyKind) -> Result<Vec<u8>, HandlingError> {
+        Err(HandlingError::Refused(format!(
+            "this host makes no keys, such as {key}"
+        )))
+    }
     /// Octets that change when the key changes and tell nothing else.
     fn fingerprint(&self, key: &str, salt: &[u8]) -> Result<Vec<u8>, KeyError>;
 
     /// Tells the operator.
     fn emit(&self, event: Event);
+}
+
+fn no_claims() -> StorageError {
+    StorageError::Unavailable("this host keeps no tasks".into())
 }
 
 /// Verifies at the host, and here what the host does not know.

@@ -30,6 +30,7 @@ mod key_generation;
 pub mod limits;
 mod machine;
 mod mutation;
+pub mod orders;
 mod plan;
 mod profile;
 mod record;
@@ -37,6 +38,7 @@ mod registration;
 mod reply;
 mod request;
 mod revocation;
+pub mod schedule;
 
 pub use deviations::{Deviation, Deviations};
 pub use driver::{
@@ -48,8 +50,8 @@ pub use enrollment::{
 };
 pub use failure::{Failure, FailureClass, Fault};
 pub use host::{
-    Change, Entry, Envelope, Event, Filter, HandlingError, Host, KeyError, Level, NetworkError,
-    Page, Put, Response, StorageError,
+    Change, Claim, Claimed, Claims, Entry, Envelope, Event, Filter, HandlingError, Holding, Host,
+    KeyError, KeyKind, Lease, Level, NetworkError, Page, Put, Removal, Response, StorageError,
 };
 pub use information::Answer;
 #[cfg(feature = "mutations")]

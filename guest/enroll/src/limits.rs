@@ -58,3 +58,28 @@ pub const PAGE: u32 = 500;
 
 /// Octets of a serial number (RFC 5280, 4.1.2.2).
 pub const SERIAL: usize = 20;
+
+/// Octets of the PKCS #10 request of an order. One with a hundred names and a post-quantum key
+/// has fewer.
+pub const CSR: usize = 64 * 1024;
+
+/// Octets of the subject of an order as text.
+pub const SUBJECT: usize = 2048;
+
+/// Octets of the policies that a caller gives.
+pub const POLICIES: usize = 256 * 1024;
+
+/// Times that the record of an endpoint is written anew because another worker was faster. All
+/// workers that fail at once meet there.
+pub const ENDPOINT_RACES: u32 = 16;
+
+/// Overdue tasks that are counted before they are spread. Above that the longest spread is
+/// reached with any sensible policy.
+pub const OVERDUE: u32 = 100_000;
+
+/// The longest name of a worker, in octets.
+pub const WORKER: usize = 128;
+
+/// Overdue tasks that are moved in one commit, each with the guard of its lease: a host takes
+/// at least 256 changes.
+pub const SPREAD: usize = 100;

@@ -613,6 +613,7 @@ fn refused(
         "",
     );
     failure.fail_info = fail_info.names().map(String::from).collect();
+    failure.throttled = fail_info.intersects(FailInfo::SYSTEM_UNAVAIL);
     failure.orphan = in_doubt && record.operation.enrolls();
     failure.advice = String::from(if failure.orphan {
         "the CA may have issued a certificate that never arrived: look for the transactionID at \

@@ -279,7 +279,7 @@ impl OrderRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable(pub(crate) String);
 
-fn encode<T: Encode<()>>(value: &T) -> Vec<u8> {
+pub(crate) fn encode<T: Encode<()>>(value: &T) -> Vec<u8> {
     let mut body = alloc::vec![SCHEMA];
     match minicbor::encode(value, &mut body) {
         Ok(()) => body,
@@ -287,7 +287,10 @@ fn encode<T: Encode<()>>(value: &T) -> Vec<u8> {
     }
 }
 
-fn decode<'b, T: Decode<'b, ()>>(body: &'b [u8], entry: &Entry) -> Result<T, Unreadable> {
+pub(crate) fn decode<'b, T: Decode<'b, ()>>(
+    body: &'b [u8],
+    entry: &Entry,
+) -> Result<T, Unreadable> {
     let what = alloc::format!("the {} {}", entry.envelope.kind, entry.envelope.id);
     match body.split_first() {
         Some((&SCHEMA, rest)) => minicbor::decode(rest)

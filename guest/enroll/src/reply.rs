@@ -8,6 +8,7 @@ use abide_cmp::protection::{
     self, Anchors, ProtectionError, ProtectionKind, verify_mac, verify_signature,
 };
 use abide_cmp::{Certificate, PkiBody, PkiMessage, PkiStatus, Time};
+use abide_policy::failure::Class;
 
 use crate::deviations::{self, Deviation, Deviations};
 use crate::driver::Error;
@@ -151,12 +152,17 @@ pub(crate) fn message_in<'r>(
                 "redirects are not followed; if that is the CA, give its URL as the server",
             )
         }
-        408 | 425 | 429 | 500..=599 => none(
-            FailureClass::Transient,
-            Fault::Peer,
-            without_message,
-            "the same request is sent again; look at the server's log if it goes on",
-        ),
+        408 | 425 | 429 | 500..=599 => {
+            let mut passing = none(
+                FailureClass::Transient,
+                Fault::Peer,
+                without_message,
+                "the same request is sent again; look at the server's log if it goes on",
+            );
+            passing.failure.throttled =
+                Class::of_http(status, response.retry_after.is_some()) == Class::Throttled;
+            passing
+        }
         400..=499 => none(
             FailureClass::Malformed,
             Fault::Peer,

@@ -139,6 +139,11 @@ impl Mistakes {
         self.found.push(Mistake { path, problem });
     }
 
+    /// The first mistake so far.
+    pub fn first(&self) -> Option<&Mistake> {
+        self.found.first()
+    }
+
     /// Looks at the field `name`.
     pub fn field(&mut self, name: &str, value: &dyn Check) {
         self.path.push(name.to_string());

@@ -289,10 +289,7 @@ impl RetryPolicy {
         let mut plan = Plan::new(now_ms);
         self.stored(&mut plan, &state, now_ms);
         if plan.at_ms <= now_ms {
-            let most = self.restart.most_ms.min(MAX_DELAY_MS);
-            let span = self.restart.each_ms.saturating_mul(overdue).min(most);
-            let spread = random::between(random, now_ms, now_ms.saturating_add(span));
-            plan.set(Rule::Spread, spread);
+            plan.set(Rule::Spread, self.restart.over(overdue, now_ms, random));
         }
         plan.settle(&mut state);
         (state, plan.decide(false))
@@ -465,6 +462,15 @@ impl RetryPolicy {
         if has_failed && plan.at_ms > latest {
             plan.set(Rule::Longest, latest);
         }
+    }
+}
+
+impl Spread {
+    /// When one of so many overdue attempts runs.
+    pub fn over(&self, overdue: u64, now_ms: u64, random: Octets) -> u64 {
+        let most = self.most_ms.min(MAX_DELAY_MS);
+        let span = self.each_ms.saturating_mul(overdue).min(most);
+        random::between(random, now_ms, now_ms.saturating_add(span))
     }
 }
 

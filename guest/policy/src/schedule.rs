@@ -258,7 +258,8 @@ impl Scheduler {
             .clamp(1, MAX_DELAY_MS)
     }
 
-    fn lease_ms(&self) -> u64 {
+    /// How long a claim holds, in milliseconds.
+    pub fn lease_ms(&self) -> u64 {
         self.retry_lock_timeout_seconds
             .saturating_mul(SECOND_MS)
             .clamp(1, MAX_DELAY_MS)

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use abide_host::wit::transactions::{Failure, FailureClass, Fault};
+use abide_service::input::{Fault as Whose, InputError};
 
 /// The exit codes, as the help of every command prints them.
 pub(crate) const HELP: &str = "\
@@ -82,6 +83,15 @@ impl Stop {
     }
 }
 
+impl From<InputError> for Stop {
+    fn from(error: InputError) -> Self {
+        match error.fault {
+            Whose::Given => Stop::usage(error.message),
+            Whose::Host => Stop::host(error.message),
+        }
+    }
+}
+
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
@@ -100,6 +110,7 @@ mod tests {
             advice: String::new(),
             fail_info: Vec::new(),
             orphan: false,
+            throttled: false,
         }
     }
 

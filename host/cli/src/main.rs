@@ -2,27 +2,28 @@
 //! CA sends is read by a WebAssembly component without any power of its own; this
 //! program gives it a store, the way to the CA and the keys, and waits for it.
 
+mod config;
 mod demo;
-mod der;
 mod enroll;
 mod exit;
-mod files;
 mod inspect;
 mod interrupt;
 mod mock_ca;
-mod names;
+mod orders;
 mod output;
-mod paths;
-mod pem;
-mod secret;
+mod policy;
+mod prompt;
+mod remote;
+mod serve;
 mod services;
-mod text;
+mod table;
+mod tasks;
 mod transactions;
-mod when;
-mod words;
 
 use std::process::ExitCode;
 
+use abide_service::input::{der, files, names, pem, secret, text};
+use abide_service::{paths, when, words};
 use clap::{Parser, Subcommand};
 
 use exit::{Exit, Stop};
@@ -40,6 +41,11 @@ struct Cli {
 enum Command {
     Enroll(Box<enroll::Enroll>),
     Transactions(transactions::Transactions),
+    Serve(serve::Serve),
+    Orders(orders::Orders),
+    Tasks(tasks::Tasks),
+    Policy(policy::Policy),
+    Config(config::Config),
     Inspect(inspect::Inspect),
     MockCa(mock_ca::MockCa),
     Demo(demo::Demo),
@@ -47,11 +53,13 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // One thread: a command does one thing at a time, and threads take time to start.
-    let exit = match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
+    // One thread: a command does one thing at a time, and threads take time to start. A service
+    // does many.
+    let mut builder = match cli.command {
+        Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let exit = match builder.enable_all().build() {
         Ok(runtime) => runtime.block_on(run(cli.command)),
         Err(error) => {
             let stop = Stop::host(format!("this machine gives abide no event loop ({error})"));
@@ -65,6 +73,11 @@ async fn run(command: Command) -> Exit {
     match command {
         Command::Enroll(args) => enroll::run(&args).await,
         Command::Transactions(args) => transactions::run(&args).await,
+        Command::Serve(args) => serve::run(&args).await,
+        Command::Orders(args) => orders::run(&args).await,
+        Command::Tasks(args) => tasks::run(&args).await,
+        Command::Policy(args) => policy::run(&args).await,
+        Command::Config(args) => config::run(&args).await,
         Command::Inspect(args) => inspect::run(&args).await,
         Command::MockCa(args) => mock_ca::run(&args).await,
         Command::Demo(args) => demo::run(&args).await,
@@ -97,6 +110,15 @@ mod tests {
              --check-after 1 --implicit-confirm --repeat refuse --path /pkix/ \
              --p10cr-cert-req-id -1",
             "abide demo",
+            "abide serve --config abide.toml --log json",
+            "abide config check --config x",
+            "abide config schema",
+            "abide orders create --subject /CN=a --sans a.example,b --key-kind ec-p384 --key k",
+            "abide orders create --csr a.csr --issuer x --wait",
+            "abide orders list --state ACTIVE --account a --output json --url http://x:1",
+            "abide orders cancel id --why no",
+            "abide tasks replay id",
+            "abide policy plot --order id --svg x.svg",
         ] {
             Cli::try_parse_from(line.split_whitespace()).expect(line);
         }

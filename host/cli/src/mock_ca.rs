@@ -10,7 +10,8 @@ use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Format};
 use crate::pem;
-use crate::secret::{self, Source};
+use crate::prompt;
+use crate::secret::Source;
 
 /// Run a small CA for trials. Its root is fresh, its policy is to say yes.
 #[derive(Args, Clone, Debug)]
@@ -94,7 +95,7 @@ async fn serve(args: &MockCa) -> Result<(), Stop> {
     };
     let secret = match &args.secret {
         Some(source) => source.read("--secret")?,
-        None => secret::prompt("--secret", "the shared secret")?,
+        None => prompt::secret("--secret", "the shared secret")?,
     };
     let reference = args.reference.as_bytes();
     let mut options = Options::new(args.listen, dir, reference, secret.as_slice());

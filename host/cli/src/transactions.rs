@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::exit::{self, Exit, Stop};
 use crate::output::{self, Format};
 use crate::text::printable;
-use crate::{pem, services, when, words};
+use crate::{pem, services, table as tables, when, words};
 
 /// Records in one call of the component: bounds the memory of the sandbox.
 const PAGE: u32 = 100;
@@ -183,7 +183,7 @@ fn table(all: &[Transaction], now: u64) -> String {
             cut(&printable(&one.server), SHORT_SERVER),
         ]);
     }
-    let mut out = aligned(&rows).join("\n");
+    let mut out = tables::lines(&rows, usize::MAX).join("\n");
     out.push('\n');
     let orphans = all.iter().filter(|one| orphans::is_one(one)).count();
     if orphans > 0 {
@@ -195,25 +195,6 @@ fn table(all: &[Transaction], now: u64) -> String {
         .expect("a String takes all");
     }
     out
-}
-
-/// Rows of cells as lines, in columns that are as wide as their widest cell.
-fn aligned<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
-    let mut widths = [0; N];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |row: &[String; N]| {
-        let mut line = String::new();
-        for (width, cell) in widths.iter().zip(row) {
-            line.push_str(cell);
-            line.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
-        }
-        line.trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
 }
 
 fn cut(text: &str, letters: usize) -> String {

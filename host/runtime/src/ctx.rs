@@ -51,6 +51,9 @@ pub trait AbideView: Send {
     fn abide(&mut self) -> &mut Ctx;
 }
 
+/// The latest time a store can keep, with room for a lease: stores count in signed integers.
+const LATEST_MS: u64 = i64::MAX as u64 - limits::LEASE_MS;
+
 /// Adds the six imports of the world `enroller` to a linker, and nothing else.
 pub fn add_to_linker<T: AbideView + 'static>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     storage::add_to_linker::<T, HasCtx>(linker, T::abide)?;
@@ -98,6 +101,44 @@ impl storage::Host for Ctx {
     ) -> wasmtime::Result<Result<storage::Page, storage::StorageError>> {
         let limit = limit.min(limits::PAGE_RECORDS);
         Ok(self.services.storage.list(filter, cursor, limit).await)
+    }
+
+    async fn claim_due(
+        &mut self,
+        mut claim: storage::Claim,
+    ) -> wasmtime::Result<Result<storage::Claims, storage::StorageError>> {
+        claim.limit = claim.limit.min(limits::CLAIM_RECORDS);
+        claim.now_ms = claim.now_ms.min(LATEST_MS);
+        let latest = claim.now_ms.saturating_add(limits::LEASE_MS);
+        claim.until_ms = claim.until_ms.clamp(claim.now_ms, latest);
+        Ok(self.services.storage.claim_due(claim).await)
+    }
+
+    async fn renew(
+        &mut self,
+        leases: Vec<storage::Lease>,
+        until_ms: u64,
+    ) -> wasmtime::Result<Result<Vec<storage::Lease>, storage::StorageError>> {
+        let until_ms = until_ms.min(LATEST_MS);
+        Ok(self.services.storage.renew(leases, until_ms).await)
+    }
+
+    async fn release(
+        &mut self,
+        leases: Vec<storage::Lease>,
+    ) -> wasmtime::Result<Result<(), storage::StorageError>> {
+        Ok(self.services.storage.release(leases).await)
+    }
+
+    async fn count(
+        &mut self,
+        kind: String,
+        now_ms: u64,
+        limit: u32,
+    ) -> wasmtime::Result<Result<(u32, u32), storage::StorageError>> {
+        let limit = limit.min(limits::COUNT_RECORDS);
+        let now_ms = now_ms.min(LATEST_MS);
+        Ok(self.services.storage.count(&kind, now_ms, limit).await)
     }
 }
 
@@ -174,6 +215,14 @@ impl keys::Host for Arc<dyn Keys> {
         public_key: Vec<u8>,
     ) -> wasmtime::Result<Result<(), keys::HandlingError>> {
         Ok((**self).install(&key, private_key, public_key).await)
+    }
+
+    async fn generate(
+        &mut self,
+        key: String,
+        kind: keys::KeyKind,
+    ) -> wasmtime::Result<Result<Vec<u8>, keys::HandlingError>> {
+        Ok((**self).generate(&key, kind).await)
     }
 }
 

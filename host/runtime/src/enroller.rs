@@ -10,6 +10,7 @@ use crate::Services;
 use crate::ctx::{AbideView, Ctx, add_to_linker};
 use crate::engine::Shared;
 use crate::error::{CallError, HostError};
+use crate::orders::{Orders, Schedule};
 use crate::pool::{Guest, Pool, World};
 use crate::wit::enroller::{Enroller as Bindings, EnrollerPre};
 use crate::wit::transactions::{Enrollment, Progress, Transaction};
@@ -46,6 +47,18 @@ impl Enroller {
     /// Compiles the component now instead of with the first call.
     pub async fn prepare(&self) -> Result<(), HostError> {
         self.pool.prepare().await.map(|_| ())
+    }
+
+    /// Orders, on the same instances.
+    pub fn orders(&self) -> Orders {
+        let pool = self.pool.clone();
+        Orders { pool }
+    }
+
+    /// The tasks of orders, on the same instances.
+    pub fn schedule(&self) -> Schedule {
+        let pool = self.pool.clone();
+        Schedule { pool }
     }
 
     /// Begins a transaction for an order that has no open one.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::wit::orders::OrderError;
 use crate::wit::transactions::TransactionError;
 
 /// The sandbox failed. Nothing is known of the call's effects but what is in the store; the
@@ -82,6 +83,24 @@ impl From<TransactionError> for CallError {
     }
 }
 
+/// A call about orders or their tasks did nothing, or nothing is known of what it did.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OrderCallError {
+    /// The component's own answer.
+    #[error("{}", order_error(.0))]
+    Order(OrderError),
+    /// The sandbox failed.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+impl From<OrderError> for OrderCallError {
+    fn from(error: OrderError) -> Self {
+        OrderCallError::Order(error)
+    }
+}
+
 /// Something works less well than it could.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -119,6 +138,22 @@ fn transaction_error(error: &TransactionError) -> String {
         TransactionError::Storage(why) => format!("the store failed: {why}"),
         TransactionError::Key(why) => format!("the key cannot be used: {why}"),
         TransactionError::Unreadable(why) => format!("a stored record cannot be read: {why}"),
+    }
+}
+
+/// A one-line text for people.
+fn order_error(error: &OrderError) -> String {
+    match error {
+        OrderError::Invalid(why) => format!("it cannot be served: {why}"),
+        OrderError::NotFound => "there is no such order".to_owned(),
+        OrderError::KeyReused(id) => format!("the key stands for another wish: order {id}"),
+        OrderError::State(why) => format!("its state does not allow it: {why}"),
+        OrderError::Busy(what) => {
+            format!("others are at work on it at the same time ({what}): try again")
+        }
+        OrderError::Storage(why) => format!("the store failed: {why}"),
+        OrderError::Key(why) => format!("the key cannot be used: {why}"),
+        OrderError::Unreadable(why) => format!("a stored record cannot be read: {why}"),
     }
 }
 

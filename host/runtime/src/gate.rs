@@ -14,6 +14,7 @@ use crate::wit::gate::{Gate as Bindings, GatePre};
 use crate::wit::message::{
     DecodeError, Finding, Leniency, Options, Parts, PkiStatus, Signer, Summary, Trust, VerifyError,
 };
+use crate::wit::policy::Mistake;
 
 /// A decoder and verifier of messages in the sandbox. Clones share its instances.
 ///
@@ -90,6 +91,19 @@ impl Gate {
         leniency: Leniency,
     ) -> Result<Result<Parts, DecodeError>, HostError> {
         call!(self.abide_cmp_message.call_split(message, leniency))
+    }
+
+    /// Everything that is wrong with policies in JSON.
+    pub async fn check_policies(&self, policies: &str) -> Result<Vec<Mistake>, HostError> {
+        call!(self.abide_cmp_policy.call_check(policies))
+    }
+
+    /// Policies in JSON with every default written out, or everything that is wrong with them.
+    pub async fn complete_policies(
+        &self,
+        policies: &str,
+    ) -> Result<Result<String, Vec<Mistake>>, HostError> {
+        call!(self.abide_cmp_policy.call_complete(policies))
     }
 
     /// Puts a PKIMessage together in DER.

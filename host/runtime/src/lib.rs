@@ -1,8 +1,8 @@
 //! A wasmtime host for abide.
 //!
 //! The core of abide is a WebAssembly component without ambient power. This crate runs it and
-//! gives it what it needs: a store ([`SqliteStorage`], [`MemoryStorage`]), the way to the CA
-//! ([`HttpNetwork`]), keys ([`FileKeys`]), a clock and randomness. It knows the component only
+//! gives it what it needs: a store ([`SqliteStorage`], [`PostgresStorage`], [`MemoryStorage`]), the
+//! way to the CA ([`HttpNetwork`]), keys ([`FileKeys`]), a clock and randomness. It knows the component only
 //! through its WIT ([`wit`]).
 //!
 //! ```no_run
@@ -28,6 +28,7 @@ mod gate;
 pub mod keys;
 pub mod limits;
 pub mod network;
+mod orders;
 mod pool;
 mod services;
 pub mod storage;
@@ -41,10 +42,11 @@ mod tests;
 pub use ctx::{AbideView, Ctx, add_to_linker};
 pub use engine::{Runtime, RuntimeConfig};
 pub use enroller::Enroller;
-pub use error::{CallError, HostError, Warning};
+pub use error::{CallError, HostError, OrderCallError, Warning};
 pub use gate::Gate;
 pub use keys::{FileKeys, KeyFileError};
 pub use network::{HttpConfig, HttpNetwork, NetworkConfigError};
+pub use orders::{Orders, Schedule};
 pub use services::{Keys, Network, NoTelemetry, Services, Storage, Telemetry};
-pub use storage::{MemoryStorage, OpenError, SqliteStorage};
+pub use storage::{MemoryStorage, OpenError, PostgresConfig, PostgresStorage, SqliteStorage};
 pub use verifier::Verifier;

@@ -50,8 +50,19 @@ pub const RECORD_BODY: usize = 1 << 20;
 /// names of people and machines.
 pub const ENVELOPE_TEXT: usize = 1024;
 
-/// Changes in one commit: a transaction with its order and its tasks, several times over.
-pub const CHANGES: usize = 64;
+/// Changes in one commit: a hundred overdue tasks that are spread together, with the guards of
+/// their leases, and room to spare.
+pub const CHANGES: usize = 256;
+
+/// Records in one claim: the longest batch that a policy may ask for.
+pub const CLAIM_RECORDS: u32 = 1000;
+
+/// The longest lease, whatever the guest asks for: who is silent for a day is dead.
+pub const LEASE_MS: u64 = 24 * 3600 * 1000;
+
+/// Records that are counted at once. A count is for pacing and gauges, for which a million and
+/// more are the same.
+pub const COUNT_RECORDS: u32 = 1_000_000;
 
 /// Records on one page of a listing.
 pub const PAGE_RECORDS: u32 = 1000;
@@ -66,6 +77,32 @@ pub const STORE_BUSY: Duration = Duration::from_secs(10);
 
 /// Between two tries at a store that others are just opening, which takes them milliseconds.
 pub const STORE_RETRY: Duration = Duration::from_millis(2);
+
+/// Commits that share one flush. More come with the next one: the first of them must not wait for
+/// all the others.
+pub const GROUP: usize = 256;
+
+/// Connections to a database server, unless configured otherwise. One carries some thousand short
+/// commits a second, and a server has a hundred of them for all its clients.
+pub const STORE_CONNECTIONS: usize = 8;
+
+/// How long a caller waits for a free one of them: longer than a slow commit, shorter than a lease.
+pub const STORE_TURN: Duration = Duration::from_secs(20);
+
+/// Time for the database server to answer one call of the store, with everything it has to do for
+/// it. A claim of a thousand records takes some ten milliseconds.
+pub const STORE_ANSWER: Duration = Duration::from_secs(20);
+
+/// How long the server itself works on one statement: it gives up before we do, and says why.
+pub const STORE_STATEMENT: Duration = Duration::from_secs(15);
+
+/// How long the server keeps the locks of a client that fell silent in a transaction, and how long
+/// data on the way to a server may stay unconfirmed.
+pub const STORE_SILENCE: Duration = Duration::from_secs(30);
+
+/// How often a transaction is tried that lost to another one by a deadlock or by a race for a new
+/// record. Locks are taken in one order, so once is rare.
+pub const STORE_TRIES: u32 = 8;
 
 /// An answer's body, whatever the guest asks for: it is copied into the guest's memory.
 pub const RESPONSE_BYTES: u32 = 16 << 20;
@@ -114,3 +151,9 @@ pub const WRAPPED_KEY: usize = 64;
 /// Iterations of PBKDF2 for the passphrase of a key file that is written: what OWASP recommends
 /// for HMAC with SHA-256, a fifth of a second.
 pub const KEY_FILE_ITERATIONS: u32 = 600_000;
+
+/// Octets of the name of a key that is made here: file names end at 255.
+pub const KEY_NAME: usize = 200;
+
+/// Made keys that are held in memory. One takes some kibibytes; the others are read again.
+pub const MADE_KEYS: usize = 10_000;

@@ -30,6 +30,31 @@ pub trait Storage: Send + Sync {
         cursor: Option<String>,
         limit: u32,
     ) -> Result<storage::Page, storage::StorageError>;
+
+    /// Claims what is due, in one step with all other claims; durable on return.
+    async fn claim_due(
+        &self,
+        claim: storage::Claim,
+    ) -> Result<storage::Claims, storage::StorageError>;
+
+    /// Prolongs leases; gives those that are lost.
+    async fn renew(
+        &self,
+        leases: Vec<storage::Lease>,
+        until_ms: u64,
+    ) -> Result<Vec<storage::Lease>, storage::StorageError>;
+
+    /// Hands records back, each due at the time it was.
+    async fn release(&self, leases: Vec<storage::Lease>) -> Result<(), storage::StorageError>;
+
+    /// How many records of a kind there are, and how many of them are due and not leased; both
+    /// at most `limit`.
+    async fn count(
+        &self,
+        kind: &str,
+        now_ms: u64,
+        limit: u32,
+    ) -> Result<(u32, u32), storage::StorageError>;
 }
 
 /// The way to the CA.
@@ -91,6 +116,14 @@ pub trait Keys: Send + Sync {
         private_key: Vec<u8>,
         public_key: Vec<u8>,
     ) -> Result<(), keys::HandlingError>;
+
+    /// Makes a key pair, unless there is one of that name and kind, and gives its DER
+    /// SubjectPublicKeyInfo; durable on return.
+    async fn generate(
+        &self,
+        key: &str,
+        kind: keys::KeyKind,
+    ) -> Result<Vec<u8>, keys::HandlingError>;
 }
 
 /// Where events go. Called while the component runs: it must not block.

@@ -185,6 +185,7 @@ fn from_failure(failure: wit::Failure) -> native::Failure {
         advice: failure.advice,
         fail_info: failure.fail_info,
         orphan: failure.orphan,
+        throttled: failure.throttled,
     }
 }
 
@@ -202,7 +203,7 @@ pub(crate) fn from_error(error: wit::TransactionError) -> native::Error {
 
 pub(crate) fn from_change(change: storage::Change) -> native::Change {
     let storage::Change::Put(put) = change else {
-        unreachable!("nothing is deleted");
+        unreachable!("an enrollment deletes nothing and has no lease");
     };
     let envelope = put.envelope;
     native::Change::Put(native::Put {
@@ -234,12 +235,14 @@ pub(crate) fn to_entry(entry: native::Entry) -> storage::Entry {
         },
         version: entry.version,
         body: entry.body,
+        lease: None,
     }
 }
 
 pub(crate) fn to_storage_error(error: native::StorageError) -> storage::StorageError {
     match error {
         native::StorageError::Conflict(what) => storage::StorageError::Conflict(what),
+        native::StorageError::Fenced(what) => storage::StorageError::Fenced(what),
         native::StorageError::Unavailable(why) => storage::StorageError::Unavailable(why),
     }
 }

@@ -270,6 +270,37 @@ impl storage::Host for Port {
     ) -> wasmtime::Result<Result<storage::Page, storage::StorageError>> {
         unreachable!("neither begin nor resume lists anything")
     }
+
+    async fn claim_due(
+        &mut self,
+        _: storage::Claim,
+    ) -> wasmtime::Result<Result<storage::Claims, storage::StorageError>> {
+        unreachable!("neither begin nor resume claims anything")
+    }
+
+    async fn renew(
+        &mut self,
+        _: Vec<storage::Lease>,
+        _: u64,
+    ) -> wasmtime::Result<Result<Vec<storage::Lease>, storage::StorageError>> {
+        unreachable!("neither begin nor resume has a lease")
+    }
+
+    async fn release(
+        &mut self,
+        _: Vec<storage::Lease>,
+    ) -> wasmtime::Result<Result<(), storage::StorageError>> {
+        unreachable!("neither begin nor resume has a lease")
+    }
+
+    async fn count(
+        &mut self,
+        _: String,
+        _: u64,
+        _: u32,
+    ) -> wasmtime::Result<Result<(u32, u32), storage::StorageError>> {
+        unreachable!("neither begin nor resume counts anything")
+    }
 }
 
 impl network::Host for Port {
@@ -364,5 +395,13 @@ impl keys::Host for Port {
         _: Vec<u8>,
     ) -> wasmtime::Result<Result<(), keys::HandlingError>> {
         unreachable!("no simulated CA makes keys, and {key} is none")
+    }
+
+    async fn generate(
+        &mut self,
+        key: String,
+        _: keys::KeyKind,
+    ) -> wasmtime::Result<Result<Vec<u8>, keys::HandlingError>> {
+        unreachable!("an enrollment makes no keys, such as {key}")
     }
 }

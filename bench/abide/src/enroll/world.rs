@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use abide_host::wit::network::{NetworkError, Request, Response};
-use abide_host::wit::storage::{Change, Entry, Filter, Page, StorageError};
+use abide_host::wit::storage::{Change, Claim, Claims, Entry, Filter, Lease, Page, StorageError};
 use abide_host::wit::transactions::{
     CertificateCredential, Credential, Deviations, Enrollment, Limits, Operation, Want,
 };
@@ -243,7 +243,7 @@ impl Storage for Store {
     async fn commit(&self, changes: Vec<Change>) -> std::result::Result<Vec<u64>, StorageError> {
         let sizes = changes.iter().map(|change| match change {
             Change::Put(put) => put.body.len(),
-            Change::Delete(_) => 0,
+            Change::Delete(_) | Change::Guard(_) => 0,
         });
         lock(&self.seen).push(sizes.collect());
         self.waited.on(self.disk.commit(changes)).await
@@ -256,6 +256,31 @@ impl Storage for Store {
         limit: u32,
     ) -> std::result::Result<Page, StorageError> {
         self.waited.on(self.disk.list(filter, cursor, limit)).await
+    }
+
+    async fn claim_due(&self, claim: Claim) -> std::result::Result<Claims, StorageError> {
+        self.waited.on(self.disk.claim_due(claim)).await
+    }
+
+    async fn renew(
+        &self,
+        leases: Vec<Lease>,
+        until_ms: u64,
+    ) -> std::result::Result<Vec<Lease>, StorageError> {
+        self.waited.on(self.disk.renew(leases, until_ms)).await
+    }
+
+    async fn release(&self, leases: Vec<Lease>) -> std::result::Result<(), StorageError> {
+        self.waited.on(self.disk.release(leases)).await
+    }
+
+    async fn count(
+        &self,
+        kind: &str,
+        now_ms: u64,
+        limit: u32,
+    ) -> std::result::Result<(u32, u32), StorageError> {
+        self.waited.on(self.disk.count(kind, now_ms, limit)).await
     }
 }
 

@@ -14,6 +14,8 @@ use p256::ecdsa::signature::Signer;
 use p256::ecdsa::{DerSignature, SigningKey};
 
 pub(crate) const REFERENCE: &[u8] = b"device";
+/// Of certificates, unless told otherwise.
+const VALIDITY: [&str; 2] = ["250101000000Z", "450101000000Z"];
 pub(crate) const SECRET: &[u8] = b"correct horse battery staple";
 
 /// The CA, which certifies one key.
@@ -36,6 +38,10 @@ pub(crate) struct Ca {
     pub(crate) issued: RefCell<Vec<Vec<u8>>>,
     /// Certificates that were confirmed.
     pub(crate) confirmed: Cell<u32>,
+    /// The transactionIDs under which they were.
+    confirmed_ids: RefCell<BTreeSet<Vec<u8>>>,
+    /// notBefore and notAfter of what is issued, as UTCTime.
+    pub(crate) validity: RefCell<[String; 2]>,
 }
 
 impl Ca {
@@ -46,7 +52,7 @@ impl Ca {
     /// A CA of the same name with a key of its own.
     pub(crate) fn with_key(wanted: Vec<u8>, key: [u8; 32]) -> Self {
         let key = SigningKey::from_slice(&key).expect("a private key");
-        let root = certificate(&key, 1, "CN=Root", &public_key(&key), true);
+        let root = certificate(&key, 1, "CN=Root", &public_key(&key), &VALIDITY, true);
         Self {
             key,
             root,
@@ -59,6 +65,8 @@ impl Ca {
             ids: RefCell::default(),
             issued: RefCell::default(),
             confirmed: Cell::new(0),
+            confirmed_ids: RefCell::default(),
+            validity: RefCell::new(VALIDITY.map(String::from)),
         }
     }
 
@@ -70,7 +78,16 @@ impl Ca {
     /// Another certificate for the wanted key.
     pub(crate) fn issue(&self) -> Vec<u8> {
         let serial = 2 + self.issued.borrow().len() as i64;
-        let new = certificate(&self.key, serial, "CN=device", &self.wanted, false);
+        let validity = self.validity.borrow();
+        let validity = [&*validity[0], &*validity[1]];
+        let new = certificate(
+            &self.key,
+            serial,
+            "CN=device",
+            &self.wanted,
+            &validity,
+            false,
+        );
         self.issued.borrow_mut().push(new.clone());
         new
     }
@@ -112,7 +129,7 @@ impl Ca {
                     (_, ids) => panic!("a poll for {ids:?}"),
                 }
             }
-            PkiBody::CertConf(_) if self.confirmed.get() > 0 => self.seal(
+            PkiBody::CertConf(_) if self.confirmed_ids.borrow().contains(id) => self.seal(
                 &reply,
                 &error(PkiStatusInfo::rejection(
                     FailInfo::CERT_CONFIRMED,
@@ -121,9 +138,11 @@ impl Ca {
             ),
             PkiBody::CertConf(statuses) => {
                 // The certificates are signed with SHA-256, hence their hash.
-                let hash = Hash::Sha256.digest(&self.issued.borrow()[0]);
                 assert_eq!(statuses.len(), 1);
-                assert_eq!(statuses[0].cert_hash, hash);
+                let is_confirmed =
+                    |issued: &Vec<u8>| Hash::Sha256.digest(issued) == *statuses[0].cert_hash;
+                assert!(self.issued.borrow().iter().any(is_confirmed));
+                self.confirmed_ids.borrow_mut().insert(id.to_vec());
                 self.confirmed.set(self.confirmed.get() + 1);
                 self.seal(&reply, &PkiBody::PkiConf)
             }
@@ -133,6 +152,12 @@ impl Ca {
             .borrow_mut()
             .insert(octets.to_vec(), answer.clone());
         answer
+    }
+
+    /// A refusal that no repetition mends.
+    pub(crate) fn refuse(&self, request: &[u8]) -> Vec<u8> {
+        let status = PkiStatusInfo::rejection(FailInfo::BAD_REQUEST, "not today");
+        self.seal(&self.reply(request), &error(status))
     }
 
     fn wait_or_issue(&self, reply: &Reply, kind: BodyType, id: i64) -> Vec<u8> {
@@ -326,6 +351,7 @@ fn certificate(
     serial: i64,
     subject: &str,
     public_key: &[u8],
+    validity: &[&str; 2],
     is_ca: bool,
 ) -> Vec<u8> {
     signed(issuer, |w| {
@@ -335,8 +361,8 @@ fn certificate(
             w.sequence(|w| w.oid(oid::ECDSA_SHA256));
             w.raw(name("CN=Root").der());
             w.sequence(|w| {
-                w.element(tag::UTC_TIME, b"250101000000Z");
-                w.element(tag::UTC_TIME, b"450101000000Z");
+                w.element(tag::UTC_TIME, validity[0].as_bytes());
+                w.element(tag::UTC_TIME, validity[1].as_bytes());
             });
             w.raw(name(subject).der());
             w.raw(public_key);

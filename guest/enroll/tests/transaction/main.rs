@@ -8,6 +8,7 @@ mod conformance;
 mod crashes;
 mod faults;
 mod key_generation;
+mod orders;
 mod refusals;
 mod registration;
 mod stored_first;

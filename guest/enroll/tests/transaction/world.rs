@@ -7,9 +7,10 @@ use std::rc::Rc;
 use abide_cmp::protection::{MacAlgorithm, SignatureAlgorithm, Verdict};
 use abide_cmp::{BodyType, PkiMessage, cms};
 use abide_enroll::{
-    Change, Credential, Deviations, Enrollment, Entry, Error, Event, Filter, HandlingError, Host,
-    Issued, KeyError, Limits, NetworkError, Operation, Outcome, Page, Phase, Progress, Response,
-    SharedSecret, StorageError, Template, TransactionRecord, Waiting, Want,
+    Change, Claim, Claimed, Claims, Credential, Deviations, Enrollment, Entry, Error, Event,
+    Filter, HandlingError, Holding, Host, Issued, KeyError, KeyKind, Lease, Limits, NetworkError,
+    Operation, Outcome, Page, Phase, Progress, Response, SharedSecret, StorageError, Template,
+    TransactionRecord, Waiting, Want,
 };
 use p256::ecdsa::SigningKey;
 use p256::ecdsa::signature::Signer;
@@ -52,10 +53,17 @@ pub(crate) struct World {
     pub(crate) key_uses: Cell<u32>,
     /// What becomes of the next requests; the ones after that reach the honest CA.
     fates: RefCell<VecDeque<Fate>>,
+    /// Whether the CA is there at all.
+    pub(crate) is_down: Cell<bool>,
+    /// Whether the CA refuses whatever comes.
+    pub(crate) refuses_all: Cell<bool>,
     sent: RefCell<Vec<Vec<u8>>>,
     key: SigningKey,
     store: RefCell<BTreeMap<(String, String), Entry>>,
     versions: Cell<u64>,
+    tokens: Cell<u64>,
+    /// Leases in a row that ended by time alone.
+    lost: RefCell<BTreeMap<String, u32>>,
     randoms: Cell<u64>,
     /// What is drawn next in place of what the counter gives.
     pub(crate) draws: RefCell<VecDeque<Vec<u8>>>,
@@ -113,10 +121,14 @@ impl World {
             installed: RefCell::default(),
             key_uses: Cell::new(0),
             fates: RefCell::default(),
+            is_down: Cell::new(false),
+            refuses_all: Cell::new(false),
             sent: RefCell::default(),
             key,
             store: RefCell::default(),
             versions: Cell::new(0),
+            tokens: Cell::new(0),
+            lost: RefCell::default(),
             randoms: Cell::new(0),
             draws: RefCell::default(),
             certified: RefCell::default(),
@@ -186,6 +198,10 @@ impl World {
         self.sent.borrow().clone()
     }
 
+    pub(crate) fn sent_count(&self) -> usize {
+        self.sent.borrow().len()
+    }
+
     pub(crate) fn last_sent(&self) -> Vec<u8> {
         self.sent().pop().expect("a message")
     }
@@ -196,6 +212,32 @@ impl World {
             .iter()
             .map(|der| body_type(der).name())
             .collect()
+    }
+
+    /// One record as it is stored.
+    pub(crate) fn stored_entry(&self, kind: &str, id: &str) -> Option<Entry> {
+        let key = (kind.to_owned(), id.to_owned());
+        self.store.borrow().get(&key).cloned()
+    }
+
+    /// How many records of a kind there are.
+    pub(crate) fn count_of(&self, kind: &str) -> usize {
+        let store = self.store.borrow();
+        store.keys().filter(|(found, _)| found == kind).count()
+    }
+
+    /// When the next record of a kind is due.
+    pub(crate) fn earliest_due(&self, kind: &str) -> Option<u64> {
+        let store = self.store.borrow();
+        let of_kind = store.values().filter(|e| e.envelope.kind == kind);
+        of_kind.filter_map(|entry| entry.envelope.due_ms).min()
+    }
+
+    /// Damages a record.
+    pub(crate) fn damage(&self, kind: &str, id: &str) {
+        let key = (kind.to_owned(), id.to_owned());
+        let mut store = self.store.borrow_mut();
+        store.get_mut(&key).expect("a record").body.truncate(1);
     }
 
     /// Everything in the store, one after the other.
@@ -229,27 +271,106 @@ impl World {
         }
         let mut store = self.store.borrow_mut();
         let key = |put: &abide_enroll::Put| (put.envelope.kind.clone(), put.envelope.id.clone());
-        for Change::Put(put) in &changes {
-            if store.get(&key(put)).map(|entry| entry.version) != put.expected {
-                return Err(StorageError::Conflict(put.envelope.id.clone()));
+        let guarded = |kind: &str, id: &str, token| {
+            changes.iter().any(|change| match change {
+                Change::Guard(guard) => {
+                    (&*guard.kind, &*guard.id, guard.token) == (kind, id, token)
+                }
+                _ => false,
+            })
+        };
+        let check = |kind: &str, id: &str, expected: Option<u64>| {
+            let found = store.get(&(kind.into(), id.into()));
+            let lease = found.and_then(|entry| entry.lease.as_ref());
+            match found.map(|entry| entry.version) == expected
+                && lease.is_none_or(|lease| guarded(kind, id, lease.token))
+            {
+                true => Ok(()),
+                false => Err(StorageError::Conflict(id.into())),
+            }
+        };
+        for change in &changes {
+            match change {
+                Change::Put(put) => check(&put.envelope.kind, &put.envelope.id, put.expected)?,
+                Change::Delete(gone) => check(&gone.kind, &gone.id, Some(gone.expected))?,
+                Change::Guard(guard) => {
+                    let found = store.get(&(guard.kind.clone(), guard.id.clone()));
+                    let lease = found.and_then(|entry| entry.lease.as_ref());
+                    if lease.map(|lease| lease.token) != Some(guard.token) {
+                        return Err(StorageError::Fenced(guard.id.clone()));
+                    }
+                }
             }
         }
         let mut versions = Vec::new();
-        for Change::Put(put) in changes {
-            self.versions.set(self.versions.get() + 1);
-            versions.push(self.versions.get());
-            let entry = Entry {
-                version: self.versions.get(),
-                envelope: put.envelope.clone(),
-                body: put.body.clone(),
-            };
-            store.insert(key(&put), entry);
+        for change in changes {
+            match change {
+                Change::Put(put) => {
+                    self.versions.set(self.versions.get() + 1);
+                    versions.push(self.versions.get());
+                    let entry = Entry {
+                        version: self.versions.get(),
+                        envelope: put.envelope.clone(),
+                        body: put.body.clone(),
+                        lease: None,
+                    };
+                    self.lost.borrow_mut().remove(&put.envelope.id);
+                    store.insert(key(&put), entry);
+                }
+                Change::Delete(gone) => {
+                    versions.push(0);
+                    store.remove(&(gone.kind, gone.id));
+                }
+                Change::Guard(_) => versions.push(0),
+            }
         }
         Ok(versions)
     }
 
+    fn take(&self, claim: &Claim) -> Claims {
+        let mut store = self.store.borrow_mut();
+        let due = |entry: &Entry| match &entry.lease {
+            Some(lease) => Some(lease.until_ms),
+            None => entry.envelope.due_ms,
+        };
+        let mut waiting: Vec<_> = store
+            .iter_mut()
+            .filter(|((kind, _), entry)| *kind == claim.kind && due(entry).is_some())
+            .map(|(_, entry)| entry)
+            .collect();
+        waiting.sort_by_cached_key(|entry| (due(entry), entry.envelope.id.clone()));
+        let mut claims = Claims::default();
+        for entry in waiting {
+            if due(entry) > Some(claim.now_ms) || claims.claimed.len() == claim.limit as usize {
+                claims.next_due_ms = due(entry);
+                break;
+            }
+            let mut lost = self.lost.borrow_mut();
+            let lost = lost.entry(entry.envelope.id.clone()).or_default();
+            *lost += u32::from(entry.lease.is_some());
+            self.tokens.set(self.tokens.get() + 1);
+            entry.lease = Some(Holding {
+                holder: claim.holder.clone(),
+                token: self.tokens.get(),
+                until_ms: claim.until_ms,
+            });
+            claims.claimed.push(Claimed {
+                entry: entry.clone(),
+                token: self.tokens.get(),
+                lost: *lost,
+            });
+        }
+        claims
+    }
+
     fn transmit(&self, message: &[u8]) -> Result<Response, NetworkError> {
         self.sent.borrow_mut().push(message.to_vec());
+        if self.is_down.get() {
+            return Err(NetworkError::Unreachable("connection refused".into()));
+        }
+        if self.refuses_all.get() {
+            return Ok(ok(self.ca.refuse(message)));
+        }
         let fate = self.fates.borrow_mut().pop_front();
         match fate {
             Some(fate) => fate(&self.ca, message),
@@ -285,10 +406,57 @@ impl Host for World {
         self.call(|| self.write(changes))
     }
 
+    fn claim_due(&self, claim: Claim) -> Result<Claims, StorageError> {
+        self.call(|| Ok(self.take(&claim)))
+    }
+
+    fn renew(&self, leases: Vec<Lease>, until_ms: u64) -> Result<Vec<Lease>, StorageError> {
+        self.call(|| {
+            let mut store = self.store.borrow_mut();
+            let mut lost = Vec::new();
+            for lease in leases {
+                let found = store.get_mut(&(lease.kind.clone(), lease.id.clone()));
+                match found.and_then(|entry| entry.lease.as_mut()) {
+                    Some(held) if held.token == lease.token => held.until_ms = until_ms,
+                    _ => lost.push(lease),
+                }
+            }
+            Ok(lost)
+        })
+    }
+
+    fn release(&self, leases: Vec<Lease>) -> Result<(), StorageError> {
+        self.call(|| {
+            let mut store = self.store.borrow_mut();
+            for lease in leases {
+                if let Some(entry) = store.get_mut(&(lease.kind, lease.id)) {
+                    entry.lease.take_if(|held| held.token == lease.token);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn count(&self, kind: &str, now_ms: u64, limit: u32) -> Result<(u32, u32), StorageError> {
+        let store = self.store.borrow();
+        let of_kind = store.values().filter(|e| e.envelope.kind == kind);
+        let due = of_kind.clone().filter(|entry| {
+            entry.lease.is_none() && entry.envelope.due_ms.is_some_and(|due| due <= now_ms)
+        });
+        let (all, due) = (of_kind.count() as u32, due.count() as u32);
+        Ok((all.min(limit), due.min(limit)))
+    }
+
+    fn generate(&self, _: &str, _: KeyKind) -> Result<Vec<u8>, HandlingError> {
+        self.call(|| Ok(public_key(&self.key)))
+    }
+
     fn list(&self, filter: Filter, cursor: Option<&str>, limit: u32) -> Result<Page, StorageError> {
         assert!(cursor.is_none(), "one page is enough here");
         let store = self.store.borrow();
         let of_kind = store.values().filter(|e| e.envelope.kind == filter.kind);
+        let of_kind =
+            of_kind.filter(|e| filter.state.as_ref().is_none_or(|s| *s == e.envelope.state));
         Ok(Page {
             entries: of_kind.take(limit as usize).cloned().collect(),
             next: None,

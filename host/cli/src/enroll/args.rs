@@ -7,7 +7,7 @@ use abide_host::wit::transactions::Deviations;
 use clap::{Args, ValueEnum};
 
 use crate::exit;
-use crate::names;
+use crate::names::{self, Serial};
 use crate::output::Format;
 use crate::secret::Source;
 
@@ -305,10 +305,6 @@ pub(crate) struct RevocationArgs {
           value_parser = names::revocation_reason, help_heading = "Revocation")]
     pub(crate) revreason: u8,
 }
-
-/// A serial number, big-endian and unsigned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Serial(pub(crate) Vec<u8>);
 
 /// What a genm asks, and where its answer goes.
 #[derive(Args, Clone, Debug)]

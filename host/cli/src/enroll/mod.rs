@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use abide_host::{Enroller, FileKeys, HttpNetwork, Runtime, Services, SqliteStorage};
 
-pub(crate) use args::{Enroll, KeyType, Serial};
+pub(crate) use args::Enroll;
 use plan::Reading;
 use voice::Voice;
 

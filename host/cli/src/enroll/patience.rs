@@ -87,6 +87,7 @@ mod tests {
             advice: String::new(),
             fail_info: Vec::new(),
             orphan: false,
+            throttled: false,
         });
         Waiting {
             until_ms: 0,

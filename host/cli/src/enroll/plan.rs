@@ -12,12 +12,12 @@ use abide_host::{FileKeys, HttpNetwork, KeyFileError, Keys};
 use aws_lc_rs::digest;
 use zeroize::Zeroizing;
 
-use super::args::{Cmd, Enroll, Mac, Popo};
+use super::args::{Cmd, Enroll, KeyType, Mac, Popo};
 use super::question;
 use crate::exit::Stop;
 use crate::secret::Source;
 use crate::text::hex;
-use crate::{der, files, names, output, pem, secret, services};
+use crate::{der, files, names, output, pem, prompt, services};
 
 /// The names under which the component asks for keys. They end in error messages,
 /// and stay the same when a file is moved.
@@ -260,7 +260,7 @@ async fn credential(
     let Some(path) = &args.cert else {
         let secret = match &args.secret {
             Some(source) => source.read("--secret")?,
-            None => secret::prompt("--secret", "the shared secret")?,
+            None => prompt::secret("--secret", "the shared secret")?,
         };
         keys.add_secret(SECRET, secret);
         return Ok(shared_secret(args));
@@ -329,7 +329,7 @@ fn want(args: &Enroll, passphrase: &mut Passphrase, keys: &mut FileKeys) -> Resu
                 sans,
                 key: NEW_KEY.into(),
             },
-            algorithm: args.newkeytype.map(der::key_algorithm),
+            algorithm: args.newkeytype.map(key_algorithm),
         }));
     }
     let key = match &args.newkey {
@@ -467,7 +467,7 @@ impl Passphrase {
             Some(known) => known,
             None => match &self.source {
                 Some(source) => source.read("--keypass")?,
-                None => secret::prompt(
+                None => prompt::secret(
                     "--keypass",
                     &format!("the passphrase of {}", path.display()),
                 )?,
@@ -557,6 +557,26 @@ fn order_name(parts: &[Vec<u8>]) -> String {
     let mut name = hex(context.finish().as_ref());
     name.truncate(ORDER_DIGITS);
     name
+}
+
+/// The DER AlgorithmIdentifier of a kind of key (RFC 3279, 2.3, RFC 5480, 2.1, RFC 8410, 3).
+fn key_algorithm(kind: KeyType) -> Vec<u8> {
+    const SEQUENCE: u8 = 0x30;
+    const ELLIPTIC: [u8; 9] = [0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
+    let fields = match kind {
+        KeyType::Rsa => vec![
+            0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
+        ],
+        KeyType::P256 => [
+            &ELLIPTIC[..],
+            &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07],
+        ]
+        .concat(),
+        KeyType::P384 => [&ELLIPTIC[..], &[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22]].concat(),
+        KeyType::P521 => [&ELLIPTIC[..], &[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23]].concat(),
+        KeyType::Ed25519 => vec![0x06, 0x03, 0x2b, 0x65, 0x70],
+    };
+    [&[SEQUENCE, fields.len() as u8], &fields[..]].concat()
 }
 
 #[cfg(test)]

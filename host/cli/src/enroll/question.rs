@@ -68,7 +68,7 @@ pub(crate) fn parts(question: &Information) -> Vec<Vec<u8>> {
 /// Writes the files of an answer.
 pub(crate) fn write(answer: &Answer, args: &Enroll) -> Result<(), Stop> {
     let replace = |option: &str, path: &Option<PathBuf>, content: &[u8]| match path {
-        Some(path) => files::replace(option, path, content),
+        Some(path) => files::replace(option, path, content).map_err(Stop::from),
         None => Ok(()),
     };
     let question = &args.question;

@@ -366,6 +366,7 @@ mod tests {
             advice: "ask".into(),
             fail_info: vec!["badPOP".into()],
             orphan: true,
+            throttled: false,
         };
         let left = |failure| End::Left {
             exit: Exit::Waiting,

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use abide_host::wit::transactions::Transaction;
 use serde_json::{Value, json};
 
-use super::{SHORT_ID, SHORT_SERVER, aligned, cut};
+use super::{SHORT_ID, SHORT_SERVER, cut};
 use crate::text::printable;
-use crate::{when, words};
+use crate::{table as tables, when, words};
 
 /// Whether the CA may have issued a certificate that never arrived.
 pub(super) fn is_one(transaction: &Transaction) -> bool {
@@ -62,7 +62,7 @@ pub(super) fn table(orphans: &[Transaction], total: usize) -> String {
         ]
     }));
     let mut out = String::new();
-    for (index, line) in aligned(&rows).iter().enumerate() {
+    for (index, line) in tables::lines(&rows, usize::MAX).iter().enumerate() {
         writeln!(out, "{line}").expect("a String takes all");
         let Some(orphan) = index.checked_sub(1).and_then(|index| orphans.get(index)) else {
             continue;
@@ -115,6 +115,7 @@ mod tests {
             advice: String::new(),
             fail_info: Vec::new(),
             orphan,
+            throttled: false,
         });
         failed
     }

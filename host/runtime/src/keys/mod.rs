@@ -10,6 +10,7 @@ mod kem_tests;
 #[cfg(test)]
 mod key_tests;
 mod mac;
+mod made;
 mod ml_kem;
 mod place;
 mod private_key;
@@ -17,7 +18,9 @@ mod verify;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -25,12 +28,14 @@ use aws_lc_rs::{digest, pbkdf2};
 use zeroize::Zeroizing;
 
 use crate::wit::keys::{
-    Enveloped, HandlingError, KeyError, KeyManagement, MacAlgorithm, SignatureAlgorithm, Verdict,
+    Enveloped, HandlingError, KeyError, KeyKind, KeyManagement, MacAlgorithm, SignatureAlgorithm,
+    Verdict,
 };
 use crate::{Keys, limits};
 
 use envelope::With;
 pub use file::{KeyFileError, generate_p256};
+use made::Made;
 use place::Place;
 use private_key::PrivateKey;
 
@@ -41,6 +46,7 @@ pub struct FileKeys {
     private: BTreeMap<String, Arc<PrivateKey>>,
     public: BTreeMap<String, Vec<u8>>,
     places: BTreeMap<String, Arc<Place>>,
+    made: Option<Arc<Made>>,
 }
 
 impl FileKeys {
@@ -92,6 +98,13 @@ impl FileKeys {
         self.places.insert(name.into(), Arc::new(place));
     }
 
+    /// Keys that are asked for are made, and kept in this directory as PKCS #8 in PEM, for its
+    /// owner only and not encrypted. Those that were made before are found there.
+    pub fn keep_made_keys_in(&mut self, directory: &Path) -> io::Result<()> {
+        self.made = Some(Arc::new(Made::new(directory)?));
+        Ok(())
+    }
+
     /// A new P-256 key as PKCS #8 in PEM, for a file that is still to be written.
     pub fn generate_p256() -> Result<Zeroizing<String>, KeyFileError> {
         generate_p256()
@@ -102,7 +115,12 @@ impl FileKeys {
         if let Some(key) = place.and_then(|place| place.key()) {
             return Ok(key);
         }
-        self.private.get(name).cloned().ok_or_else(|| {
+        if let Some(key) = self.private.get(name) {
+            return Ok(key.clone());
+        }
+        let made = self.made.as_ref().map(|made| made.key(name));
+        let made = made.transpose().map_err(KeyError::Unavailable)?;
+        made.flatten().ok_or_else(|| {
             KeyError::NotFound(if self.secrets.contains_key(name) {
                 format!("{name} is a shared secret, not a private key")
             } else if self.public.contains_key(name) {
@@ -248,6 +266,17 @@ impl Keys for FileKeys {
         })?;
         let key = key.to_owned();
         tokio::task::spawn_blocking(move || place.install(&key, &private_key, &public_key))
+            .await
+            .unwrap_or_else(|error| Err(HandlingError::Unavailable(error.to_string())))
+    }
+
+    async fn generate(&self, key: &str, kind: KeyKind) -> Result<Vec<u8>, HandlingError> {
+        let made = self.made.clone().ok_or_else(|| {
+            HandlingError::Refused("this process has no directory for keys that it makes".into())
+        })?;
+        let key = key.to_owned();
+        // RSA takes its time, and so does a disk.
+        tokio::task::spawn_blocking(move || made.make(&key, kind))
             .await
             .unwrap_or_else(|error| Err(HandlingError::Unavailable(error.to_string())))
     }

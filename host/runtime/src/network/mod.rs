@@ -10,7 +10,7 @@
 mod classify;
 #[cfg(test)]
 mod http_tests;
-mod tls;
+pub(crate) mod tls;
 #[cfg(test)]
 mod tls_tests;
 
@@ -104,7 +104,11 @@ impl HttpNetwork {
             OnceLock::new()
         } else {
             // What was named must be good, whether this endpoint needs it or the next.
-            client(&config, tls::client(&config)?)?.into()
+            client(
+                &config,
+                tls::client(&config.trusted, config.identity.as_ref())?,
+            )?
+            .into()
         };
         Ok(HttpNetwork {
             config,
@@ -120,7 +124,7 @@ impl HttpNetwork {
         if let Some(client) = self.secure.get() {
             return Ok(client);
         }
-        let made = tls::client(&self.config)
+        let made = tls::client(&self.config.trusted, self.config.identity.as_ref())
             .and_then(|tls| client(&self.config, tls))
             .map_err(|error| NetworkError::Tls(format!("{url}: {error}")))?;
         Ok(self.secure.get_or_init(|| made))

@@ -11,7 +11,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use rustls_platform_verifier::BuilderVerifierExt;
 use zeroize::Zeroizing;
 
-use super::{HttpConfig, NetworkConfigError};
+use super::NetworkConfigError;
 use crate::error::chain;
 
 /// A file's contents, with the name by which errors call it.
@@ -38,10 +38,13 @@ pub struct Identity {
     pub key: TlsFile,
 }
 
-/// A client as configured.
-pub(super) fn client(config: &HttpConfig) -> Result<ClientConfig, NetworkConfigError> {
+/// A client that trusts these certificates, or else those of the machine.
+pub(crate) fn client(
+    trusted: &[TlsFile],
+    identity: Option<&Identity>,
+) -> Result<ClientConfig, NetworkConfigError> {
     let builder = builder()?;
-    let builder = if config.trusted.is_empty() {
+    let builder = if trusted.is_empty() {
         builder
             .with_platform_verifier()
             .map_err(|error| NetworkConfigError::Client {
@@ -51,7 +54,7 @@ pub(super) fn client(config: &HttpConfig) -> Result<ClientConfig, NetworkConfigE
                 ),
             })?
     } else {
-        let roots = Arc::new(roots(&config.trusted)?);
+        let roots = Arc::new(roots(trusted)?);
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider())
             .build()
             .map_err(|error| NetworkConfigError::Client {
@@ -59,7 +62,7 @@ pub(super) fn client(config: &HttpConfig) -> Result<ClientConfig, NetworkConfigE
             })?;
         builder.with_webpki_verifier(verifier)
     };
-    match &config.identity {
+    match identity {
         None => Ok(builder.with_no_client_auth()),
         Some(Identity { certificate, key }) => builder
             .with_client_auth_cert(certificates(certificate)?, private_key(key)?)
@@ -72,7 +75,7 @@ pub(super) fn client(config: &HttpConfig) -> Result<ClientConfig, NetworkConfigE
 }
 
 /// A client that trusts nobody, for endpoints without TLS.
-pub(super) fn none() -> Result<ClientConfig, NetworkConfigError> {
+pub(crate) fn none() -> Result<ClientConfig, NetworkConfigError> {
     Ok(builder()?
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth())

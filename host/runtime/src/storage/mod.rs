@@ -1,14 +1,20 @@
-//! Stores: one in a file, one in memory, with the same semantics.
+//! Stores: in memory, in a file, and on a server that several hosts share. All with the same
+//! semantics.
 
 mod check;
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod conformance_tests;
+mod group;
 mod memory;
 mod open;
+mod postgres;
 mod sqlite;
 #[cfg(test)]
 mod sqlite_tests;
 
 pub use memory::MemoryStorage;
 pub use open::OpenError;
+pub use postgres::{PostgresConfig, PostgresStorage};
 pub use sqlite::SqliteStorage;

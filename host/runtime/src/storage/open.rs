@@ -19,7 +19,7 @@ use crate::limits;
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"ABID");
 
 /// The schema below (SQLite's `PRAGMA user_version`).
-const SCHEMA_VERSION: i32 = 1;
+const SCHEMA_VERSION: i32 = 2;
 
 /// What a database begins with (SQLite file format, 1.3).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -31,6 +31,9 @@ const APPLICATION_ID_AT: usize = 68;
 
 /// One table for every kind of record. The version is the row's number: AUTOINCREMENT never gives
 /// one out twice, not even after a delete, so a version names one state of one record for good.
+///
+/// `claimable` says from when on a record can be claimed: its due, or the end of its lease. So a
+/// claim is one range of one index, however many records there are. `fence` has the last token.
 const SCHEMA: &str = "
     CREATE TABLE record (
         version INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -41,15 +44,47 @@ const SCHEMA: &str = "
         state   TEXT NOT NULL,
         due     INTEGER,
         updated INTEGER NOT NULL,
-        body    BLOB NOT NULL
+        body    BLOB NOT NULL,
+        lease_holder TEXT,
+        lease_token  INTEGER,
+        lease_until  INTEGER,
+        lost         INTEGER NOT NULL DEFAULT 0,
+        claimable    INTEGER
     ) STRICT;
     CREATE UNIQUE INDEX record_id ON record (kind, id);
     CREATE INDEX record_owner ON record (kind, owner, id);
     CREATE INDEX record_state ON record (kind, state, id);
-    CREATE INDEX record_due ON record (kind, due) WHERE due IS NOT NULL;
+    CREATE INDEX record_claimable ON record (kind, claimable, id) WHERE claimable IS NOT NULL;
+    CREATE TABLE fence (token INTEGER NOT NULL) STRICT;
+    INSERT INTO fence VALUES (0);
 ";
 
-/// Why a store was not opened. Nothing was written to the file.
+/// From each format to the next one, the first to the second in front. Once published, none of
+/// them changes.
+const MIGRATIONS: [&str; 1] = ["
+    ALTER TABLE record ADD COLUMN lease_holder TEXT;
+    ALTER TABLE record ADD COLUMN lease_token INTEGER;
+    ALTER TABLE record ADD COLUMN lease_until INTEGER;
+    ALTER TABLE record ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE record ADD COLUMN claimable INTEGER;
+    UPDATE record SET claimable = due;
+    DROP INDEX record_due;
+    CREATE INDEX record_claimable ON record (kind, claimable, id) WHERE claimable IS NOT NULL;
+    CREATE TABLE fence (token INTEGER NOT NULL) STRICT;
+    INSERT INTO fence VALUES (0);
+"];
+
+/// A store of the first format that is only read, as today's queries want it: nothing in it was
+/// ever claimed. SQLite looks for a name among the temporary ones first.
+const AS_OF_TODAY: &str = "
+    CREATE TEMP VIEW record AS
+    SELECT *, NULL AS lease_holder, NULL AS lease_token, NULL AS lease_until, 0 AS lost,
+        due AS claimable
+    FROM main.record
+";
+
+/// Why a store was not opened. Nothing was written to it. Its path is that of its file, or the
+/// address on its server, without the password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -135,11 +170,25 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, OpenError> {
         format(&transaction, path)?
     };
     match format {
-        Format::Ours => Ok(connection),
+        Format::Ours(SCHEMA_VERSION) => Ok(connection),
+        Format::Ours(_) => {
+            let sql = |error: rusqlite::Error| sql_error(path, &error);
+            connection.execute_batch(AS_OF_TODAY).map_err(sql)?;
+            Ok(connection)
+        }
         Format::Empty => Err(OpenError::Missing {
             path: path.to_owned(),
         }),
     }
+}
+
+/// Opens a store once more that [`read_write`] has opened, to read beside the one who writes.
+pub(super) fn beside(path: &Path) -> Result<Connection, OpenError> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection
+        .execute_batch("PRAGMA query_only = ON")
+        .map_err(|error| sql_error(path, &error))?;
+    Ok(connection)
 }
 
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, OpenError> {
@@ -151,29 +200,31 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// Makes the schema in one step. Who dies in it leaves an empty file or a journal, and the next
-/// opening begins again; who comes second waits and finds it made.
+/// Makes the schema, or brings an older one up to date, in one step. Who dies in it leaves the file
+/// as it was or a journal, and the next opening begins again; who comes second waits and finds it
+/// made.
 fn initialise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let found = {
         let transaction = begin(connection, path, TransactionBehavior::Deferred)?;
         format(&transaction, path)?
     };
-    if let Format::Ours = found {
+    if let Format::Ours(SCHEMA_VERSION) = found {
         return Ok(());
     }
     let sql = |error: rusqlite::Error| sql_error(path, &error);
     let transaction = begin(connection, path, TransactionBehavior::Immediate)?;
-    if let Format::Empty = format(&transaction, path)? {
+    let script = match format(&transaction, path)? {
         // Both numbers belong into the file itself before it becomes a write-ahead log's: that is
         // where `inspect` looks for them.
-        transaction
-            .execute_batch(&format!(
-                "PRAGMA application_id = {APPLICATION_ID};
-                 PRAGMA user_version = {SCHEMA_VERSION};
-                 {SCHEMA}"
-            ))
-            .map_err(sql)?;
-    }
+        Format::Empty => format!("PRAGMA application_id = {APPLICATION_ID}; {SCHEMA}"),
+        Format::Ours(version) => {
+            let done = usize::try_from(version - 1).unwrap_or(0);
+            MIGRATIONS[done.min(MIGRATIONS.len())..].concat()
+        }
+    };
+    transaction
+        .execute_batch(&format!("{script}; PRAGMA user_version = {SCHEMA_VERSION}"))
+        .map_err(sql)?;
     transaction.commit().map_err(sql)
 }
 
@@ -204,7 +255,8 @@ fn use_log(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 enum Format {
-    Ours,
+    /// Of this version.
+    Ours(i32),
     Empty,
 }
 
@@ -223,7 +275,7 @@ fn format(transaction: &Transaction<'_>, path: &Path) -> Result<Format, OpenErro
     if application == 0 && version == 0 && tables == 0 {
         return Ok(Format::Empty);
     }
-    judge(path, application, version).map(|()| Format::Ours)
+    judge(path, application, version).map(|()| Format::Ours(version))
 }
 
 /// What the file says of itself, without SQLite.

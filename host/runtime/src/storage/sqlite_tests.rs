@@ -1,15 +1,18 @@
 //! The file: whose it is, what survives, and what is left alone.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
 use super::conformance::put;
 use super::{OpenError, SqliteStorage};
 use crate::Storage;
-use crate::wit::storage::{Filter, StorageError};
+use crate::wit::storage::{Claim, Filter, StorageError};
 
 /// A directory for the time of one test.
 pub(super) struct Scratch(tempfile::TempDir);
@@ -210,7 +213,7 @@ async fn a_newer_store_is_left_alone() {
     let expected = OpenError::Newer {
         path: path.clone(),
         found: 7,
-        known: 1,
+        known: 2,
     };
     // First while the new number stands in the write-ahead log only, then in the file.
     assert_eq!(SqliteStorage::open(&path).unwrap_err(), expected);
@@ -265,5 +268,144 @@ async fn processes_that_create_a_store_together_share_it() {
         for n in 0..8 {
             assert!(body(&store, &format!("{n}")).await.is_some());
         }
+    }
+}
+
+/// The first format, word for word as it was published.
+const FIRST_FORMAT: &str = "
+    PRAGMA application_id = 1094863172;
+    CREATE TABLE record (
+        version INTEGER PRIMARY KEY AUTOINCREMENT,
+        kind    TEXT NOT NULL,
+        id      TEXT NOT NULL,
+        owner   TEXT NOT NULL,
+        account TEXT NOT NULL,
+        state   TEXT NOT NULL,
+        due     INTEGER,
+        updated INTEGER NOT NULL,
+        body    BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX record_id ON record (kind, id);
+    CREATE INDEX record_owner ON record (kind, owner, id);
+    CREATE INDEX record_state ON record (kind, state, id);
+    CREATE INDEX record_due ON record (kind, due) WHERE due IS NOT NULL;
+    PRAGMA user_version = 1;
+    INSERT INTO record (version, kind, id, owner, account, state, due, updated, body) VALUES
+        (7, 'thing', 'a', '', '', 'new', 50, 40, x'31'),
+        (9, 'thing', 'b', '', '', 'new', NULL, 41, x'32');
+    DELETE FROM record WHERE version = 9;
+";
+
+#[tokio::test]
+async fn a_store_of_the_first_format_is_read_and_brought_up_to_date() {
+    let scratch = Scratch::new();
+    let path = scratch.file("first");
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(FIRST_FORMAT).unwrap();
+    drop(old);
+    let before = fs::read(&path).unwrap();
+    let reader = SqliteStorage::open_read_only(&path).unwrap();
+    let entry = reader.get("thing", "a").await.unwrap().unwrap();
+    assert_eq!((entry.version, entry.lease), (7, None));
+    assert_eq!(entry.envelope.due_ms, Some(50));
+    assert_eq!(reader.count("thing", 49, 10).await, Ok((1, 0)));
+    assert_eq!(reader.count("thing", 50, 10).await, Ok((1, 1)));
+    drop(reader);
+    assert_eq!(fs::read(&path).unwrap(), before, "reading only reads");
+
+    let store = SqliteStorage::open(&path).unwrap();
+    let claim = Claim {
+        kind: "thing".to_owned(),
+        holder: "w".to_owned(),
+        now_ms: 50,
+        until_ms: 60,
+        limit: 10,
+    };
+    let claims = store.claim_due(claim).await.unwrap();
+    let [claimed] = &claims.claimed[..] else {
+        panic!("{claims:?}")
+    };
+    assert_eq!((claimed.entry.version, claimed.token), (7, 1));
+    let versions = store.commit(vec![put("b", None, b"3")]).await.unwrap();
+    assert_eq!(versions, [10], "nine was given out before");
+    drop(store);
+    // And it stays so.
+    let reader = SqliteStorage::open_read_only(&path).unwrap();
+    let entry = reader.get("thing", "a").await.unwrap().unwrap();
+    assert_eq!(entry.lease.unwrap().until_ms, 60);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_harms_no_other_commit_of_its_flush() {
+    let scratch = Scratch::new();
+    let store = Arc::new(SqliteStorage::open(&scratch.store()).unwrap());
+    store.commit(vec![put("taken", None, b"1")]).await.unwrap();
+    // Somebody else holds the file, so that they queue up for one transaction.
+    let other = Connection::open(scratch.store()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let commits: Vec<_> = (0..64)
+        .map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                // Every third one is lost to the record that is there.
+                let mut changes = vec![put(&format!("{n}"), None, b"")];
+                if n % 3 == 0 {
+                    changes.push(put("taken", None, b"2"));
+                }
+                store.commit(changes).await
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    // Readers wait for nobody.
+    assert_eq!(body(&store, "taken").await.unwrap(), b"1");
+    other.execute_batch("COMMIT").unwrap();
+    let mut versions = BTreeSet::new();
+    for (n, commit) in commits.into_iter().enumerate() {
+        let outcome = commit.await.unwrap();
+        let there = body(&store, &format!("{n}")).await.is_some();
+        if n % 3 == 0 {
+            assert_eq!(
+                outcome,
+                Err(StorageError::Conflict("thing taken".to_owned()))
+            );
+            assert!(!there, "{n}");
+        } else {
+            versions.insert(outcome.unwrap()[0]);
+            assert!(there, "{n}");
+        }
+    }
+    assert_eq!(versions.len(), 42, "64 but for the 22 divisible by three");
+}
+
+/// Prints how many commits a second callers get done together.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "measures, and proves nothing"]
+async fn commits_per_second() {
+    for callers in [1, 4, 64] {
+        let scratch = Scratch::new();
+        let store = Arc::new(SqliteStorage::open(&scratch.store()).unwrap());
+        let begin = Instant::now();
+        let time = Duration::from_secs(3);
+        let callers_done: Vec<_> = (0..callers)
+            .map(|caller| {
+                let store = store.clone();
+                tokio::spawn(async move {
+                    let mut done = 0u32;
+                    while begin.elapsed() < time {
+                        let change = put(&format!("{caller} {done}"), None, &[7; 1000]);
+                        store.commit(vec![change]).await.unwrap();
+                        done += 1;
+                    }
+                    done
+                })
+            })
+            .collect();
+        let mut done = 0;
+        for caller in callers_done {
+            done += caller.await.unwrap();
+        }
+        let rate = f64::from(done) / begin.elapsed().as_secs_f64();
+        println!("{callers} callers: {rate:.0} commits a second");
     }
 }

@@ -55,6 +55,26 @@
   (func (export "abide:cmp/backoff@0.1.0#next-attempt")
     (param i64 i32 i64 i32 i64 i32 i64 i64) (result i32) unreachable)
 
+  (func (export "abide:cmp/orders@0.1.0#create") (param i32) (result i32) unreachable)
+  (func (export "abide:cmp/orders@0.1.0#get") (param i32 i32) (result i32) unreachable)
+  (func (export "abide:cmp/orders@0.1.0#list")
+    (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32) unreachable)
+  (func (export "abide:cmp/orders@0.1.0#renew")
+    (param i32 i32 i32 i32 i32 i32) (result i32) unreachable)
+  (func (export "abide:cmp/orders@0.1.0#cancel")
+    (param i32 i32 i32 i32 i32 i32) (result i32) unreachable)
+  (func (export "abide:cmp/orders@0.1.0#explain")
+    (param i32 i32 i32 i32 i64) (result i32) unreachable)
+
+  (func (export "abide:cmp/schedule@0.1.0#claim")
+    (param i32 i32 i32 i64 i32 i32) (result i32) unreachable)
+  (func (export "abide:cmp/schedule@0.1.0#run") (param i32) (result i32) unreachable)
+  (func (export "abide:cmp/schedule@0.1.0#renew") (param i32 i32 i32 i32) (result i32) unreachable)
+  (func (export "abide:cmp/schedule@0.1.0#release") (param i32 i32) (result i32) unreachable)
+  (func (export "abide:cmp/schedule@0.1.0#tasks")
+    (param i32 i32 i32 i32 i32) (result i32) unreachable)
+  (func (export "abide:cmp/schedule@0.1.0#replay") (param i32 i32) (result i32) unreachable)
+
   (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
     (local $result i32)
     (local.set $result

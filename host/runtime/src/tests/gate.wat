@@ -42,6 +42,8 @@
     unreachable)
 
   ;; Works.
+  (func (export "abide:cmp/policy@0.1.0#check") (param i32 i32) (result i32) unreachable)
+  (func (export "abide:cmp/policy@0.1.0#complete") (param i32 i32) (result i32) unreachable)
   (func (export "abide:cmp/backoff@0.1.0#default-policy") (result i32)
     (i32.const 64))
 

@@ -14,6 +14,7 @@ use abide_enroll::{
 
 use crate::ca::{Ca, Standing, Told};
 use crate::call::{Returned, Verb};
+use crate::store::put;
 use step::{follows, passes};
 
 macro_rules! invariants {
@@ -288,7 +289,7 @@ impl Checker {
         since: &Since,
         when: When,
     ) -> Checked {
-        for Change::Put(put) in changes {
+        for put in changes.iter().map(put) {
             self.tells_nothing(&put.body)?;
             let envelope = &put.envelope;
             for text in [
@@ -308,6 +309,7 @@ impl Checker {
                 envelope: envelope.clone(),
                 version: 0,
                 body: put.body.clone(),
+                lease: None,
             };
             let record = TransactionRecord::read(&entry)
                 .map_err(|error| Breach::new(Invariant::StoredFirst, format!("{error:?}")))?;

@@ -5,11 +5,11 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::exit::Stop;
+use super::InputError;
 
 /// The largest input file in bytes. The largest bundles of trust anchors in use
 /// are below one megabyte; a disk image named by mistake is refused early.
-pub(crate) const MAX_INPUT: u64 = 8 << 20;
+pub const MAX_INPUT: u64 = 8 << 20;
 
 /// For what everybody may read.
 const PUBLIC: u32 = 0o644;
@@ -18,8 +18,8 @@ const PRIVATE: u32 = 0o600;
 
 /// Reads a file that an option names. Empty files are refused here, because
 /// every reader would have to.
-pub(crate) fn read(option: &str, path: &Path) -> Result<Vec<u8>, Stop> {
-    let fault = |what: String| Stop::usage(format!("{option} {}: {what}", path.display()));
+pub fn read(option: &str, path: &Path) -> Result<Vec<u8>, InputError> {
+    let fault = |what: String| InputError::given(format!("{option} {}: {what}", path.display()));
     let file = File::open(path).map_err(|error| {
         fault(format!(
             "cannot be opened ({error}); give a file that exists and may be read"
@@ -42,11 +42,11 @@ pub(crate) fn read(option: &str, path: &Path) -> Result<Vec<u8>, Stop> {
 
 /// Replaces a file whole: after a crash there is the old content or the new one,
 /// and after the return the new one survives a power cut.
-pub(crate) fn replace(option: &str, path: &Path, content: &[u8]) -> Result<(), Stop> {
+pub fn replace(option: &str, path: &Path, content: &[u8]) -> Result<(), InputError> {
     replace_with(option, path, content, PUBLIC)
 }
 
-fn replace_with(option: &str, path: &Path, content: &[u8], mode: u32) -> Result<(), Stop> {
+fn replace_with(option: &str, path: &Path, content: &[u8], mode: u32) -> Result<(), InputError> {
     write_beside(path, content, mode)
         .and_then(|draft| {
             fs::rename(&draft, path).inspect_err(|_| drop(fs::remove_file(&draft)))?;
@@ -56,13 +56,13 @@ fn replace_with(option: &str, path: &Path, content: &[u8], mode: u32) -> Result<
 }
 
 /// Replaces a file with a private key whole, as [`replace`] does, for nobody else to read.
-pub(crate) fn replace_private(option: &str, path: &Path, content: &[u8]) -> Result<(), Stop> {
+pub fn replace_private(option: &str, path: &Path, content: &[u8]) -> Result<(), InputError> {
     replace_with(option, path, content, PRIVATE)
 }
 
 /// Creates a file for a private key. An existing file is never touched: of two
 /// that create at the same time one fails.
-pub(crate) fn create_private(option: &str, path: &Path, content: &[u8]) -> Result<(), Stop> {
+pub fn create_private(option: &str, path: &Path, content: &[u8]) -> Result<(), InputError> {
     write_beside(path, content, PRIVATE)
         .and_then(|draft| {
             let linked = fs::hard_link(&draft, path);
@@ -75,16 +75,16 @@ pub(crate) fn create_private(option: &str, path: &Path, content: &[u8]) -> Resul
 
 /// Whether a file could be written where an option wants it: asked before
 /// anything is sent, because afterwards it is late.
-pub(crate) fn check_target(option: &str, path: &Path) -> Result<(), Stop> {
+pub fn check_target(option: &str, path: &Path) -> Result<(), InputError> {
     if path.is_dir() {
-        return Err(Stop::usage(format!(
+        return Err(InputError::given(format!(
             "{option} {}: is a folder; name a file",
             path.display()
         )));
     }
     let folder = folder_of(path);
     if !folder.is_dir() {
-        return Err(Stop::usage(format!(
+        return Err(InputError::given(format!(
             "{option} {}: the folder {} does not exist; make it first",
             path.display(),
             folder.display()
@@ -93,8 +93,8 @@ pub(crate) fn check_target(option: &str, path: &Path) -> Result<(), Stop> {
     Ok(())
 }
 
-fn cannot_write(option: &str, path: &Path, error: &io::Error) -> Stop {
-    Stop::host(format!(
+fn cannot_write(option: &str, path: &Path, error: &io::Error) -> InputError {
+    InputError::host(format!(
         "{option} {}: cannot be written ({error})",
         path.display()
     ))
@@ -133,7 +133,7 @@ fn folder_of(path: &Path) -> &Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
+    use crate::input::Fault;
     use std::os::unix::fs::PermissionsExt;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -159,7 +159,7 @@ mod tests {
         let path = folder.path().join("cert.pem");
         fs::create_dir(&path).unwrap();
         let stop = replace("--certout", &path, b"one").unwrap_err();
-        assert_eq!(stop.exit, Exit::Host);
+        assert_eq!(stop.fault, Fault::Host);
         assert!(stop.message.starts_with("--certout "), "{stop}");
         assert_eq!(names(folder.path()), ["cert.pem"]);
     }
@@ -195,7 +195,7 @@ mod tests {
             (folder.path().to_path_buf(), "cannot be read"),
         ] {
             let stop = read("--csr", &path).unwrap_err();
-            assert_eq!(stop.exit, Exit::Usage);
+            assert_eq!(stop.fault, Fault::Given);
             assert!(stop.message.contains(words), "{stop}");
             assert!(stop.message.contains(&path.display().to_string()), "{stop}");
         }

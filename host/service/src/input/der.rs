@@ -2,8 +2,6 @@
 //! the key in a certificate with a key file. What matters to security is read by
 //! the component; this only makes errors name the right file.
 
-use crate::enroll::KeyType;
-
 const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
@@ -13,7 +11,8 @@ const VERSION: u8 = 0xa0;
 
 /// What a DER value looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// X.509.
     Certificate,
     /// PKCS #10.
     Request,
@@ -29,7 +28,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// The kind in words, with its article.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Certificate => "a certificate",
             Self::Request => "a PKCS #10 request",
@@ -42,7 +41,7 @@ impl Kind {
 }
 
 /// Tells what `der` is by its outermost fields.
-pub(crate) fn kind(der: &[u8]) -> Kind {
+pub fn kind(der: &[u8]) -> Kind {
     let Some((outer, [])) = read(der) else {
         return Kind::Broken;
     };
@@ -77,7 +76,7 @@ fn signed_version_one(content: &[u8]) -> Kind {
 }
 
 /// The SubjectPublicKeyInfo of a certificate.
-pub(crate) fn public_key(certificate: &[u8]) -> Option<&[u8]> {
+pub fn public_key(certificate: &[u8]) -> Option<&[u8]> {
     let (outer, _) = read(certificate)?;
     let (tbs, _) = read(outer.content)?;
     let fields = fields(tbs.content)?;
@@ -87,25 +86,6 @@ pub(crate) fn public_key(certificate: &[u8]) -> Option<&[u8]> {
     };
     // serialNumber, signature, issuer, validity, subject, subjectPublicKeyInfo
     unversioned.get(5).map(|field| field.whole)
-}
-
-/// The DER AlgorithmIdentifier of a kind of key (RFC 3279, 2.3, RFC 5480, 2.1, RFC 8410, 3).
-pub(crate) fn key_algorithm(kind: KeyType) -> Vec<u8> {
-    const ELLIPTIC: [u8; 9] = [0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
-    let fields = match kind {
-        KeyType::Rsa => vec![
-            0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
-        ],
-        KeyType::P256 => [
-            &ELLIPTIC[..],
-            &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07],
-        ]
-        .concat(),
-        KeyType::P384 => [&ELLIPTIC[..], &[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22]].concat(),
-        KeyType::P521 => [&ELLIPTIC[..], &[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23]].concat(),
-        KeyType::Ed25519 => vec![0x06, 0x03, 0x2b, 0x65, 0x70],
-    };
-    [&[SEQUENCE, fields.len() as u8], &fields[..]].concat()
 }
 
 struct Field<'a> {

@@ -1,9 +1,12 @@
 //! The contract's enumerations in the words that people and scripts read.
 
+use abide_host::wit::orders::State;
+use abide_host::wit::schedule::TaskKind;
 use abide_host::wit::transactions::{Confirmation, Failure, FailureClass, Fault, Operation, Phase};
 use serde_json::{Value, json};
 
-pub(crate) fn operation(operation: Operation) -> &'static str {
+/// A command of CMP.
+pub fn operation(operation: Operation) -> &'static str {
     match operation {
         Operation::Ir => "ir",
         Operation::Cr => "cr",
@@ -14,7 +17,8 @@ pub(crate) fn operation(operation: Operation) -> &'static str {
     }
 }
 
-pub(crate) fn phase(phase: Phase) -> &'static str {
+/// The phase of a transaction.
+pub fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Enrolling => "enrolling",
         Phase::Polling => "polling",
@@ -25,7 +29,8 @@ pub(crate) fn phase(phase: Phase) -> &'static str {
     }
 }
 
-pub(crate) fn confirmation(confirmation: Confirmation) -> &'static str {
+/// How the CA took the confirmation.
+pub fn confirmation(confirmation: Confirmation) -> &'static str {
     match confirmation {
         Confirmation::Open => "open",
         Confirmation::Confirmed => "confirmed",
@@ -34,7 +39,8 @@ pub(crate) fn confirmation(confirmation: Confirmation) -> &'static str {
     }
 }
 
-pub(crate) fn class(class: FailureClass) -> &'static str {
+/// The class of a failure.
+pub fn class(class: FailureClass) -> &'static str {
     match class {
         FailureClass::Transient => "transient",
         FailureClass::Refused => "refused",
@@ -45,7 +51,8 @@ pub(crate) fn class(class: FailureClass) -> &'static str {
     }
 }
 
-pub(crate) fn fault(fault: Fault) -> &'static str {
+/// Who has to act on a failure.
+pub fn fault(fault: Fault) -> &'static str {
     match fault {
         Fault::Peer => "peer",
         Fault::Configuration => "configuration",
@@ -54,8 +61,40 @@ pub(crate) fn fault(fault: Fault) -> &'static str {
     }
 }
 
+/// The state of an order, as Barbican and cert-manager's users know such words.
+pub fn state(state: State) -> &'static str {
+    match state {
+        State::NotStarted => "NOT_STARTED",
+        State::Buffered => "BUFFERED",
+        State::Running => "RUNNING",
+        State::Active => "ACTIVE",
+        State::Error => "ERROR",
+        State::Canceled => "CANCELED",
+    }
+}
+
+/// Every state.
+pub const STATES: [State; 6] = [
+    State::NotStarted,
+    State::Buffered,
+    State::Running,
+    State::Active,
+    State::Error,
+    State::Canceled,
+];
+
+/// What a task does.
+pub fn task_kind(kind: TaskKind) -> &'static str {
+    match kind {
+        TaskKind::Start => "start",
+        TaskKind::Retry => "retry",
+        TaskKind::Renew => "renew",
+        TaskKind::Resume => "resume",
+    }
+}
+
 /// A failure as one line: what happened, what the CA said, what to do.
-pub(crate) fn failure_line(failure: &Failure) -> String {
+pub fn failure_line(failure: &Failure) -> String {
     let mut line = failure.reason.clone();
     let unsaid: Vec<&str> = failure
         .fail_info
@@ -76,7 +115,7 @@ pub(crate) fn failure_line(failure: &Failure) -> String {
 }
 
 /// A failure as JSON.
-pub(crate) fn failure_json(failure: &Failure) -> Value {
+pub fn failure_json(failure: &Failure) -> Value {
     json!({
         "class": class(failure.class),
         "fault": fault(failure.fault),
@@ -100,6 +139,7 @@ mod tests {
             advice: "sign the request with its own key".into(),
             fail_info: vec!["badPOP".into()],
             orphan: false,
+            throttled: false,
         };
         assert_eq!(
             failure_line(&failure),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// Makes text from a peer safe for a terminal: what moves the cursor, changes
 /// colours or reverses the reading direction is shown as an escape instead.
 /// Newlines are escaped too, so that one message stays one line.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || is_invisible(c) {
@@ -39,7 +39,7 @@ fn is_invisible(c: char) -> bool {
 
 /// A command line that a shell reads back as the same words. A secret given as
 /// `pass:…` is left out: the line may end in a log.
-pub(crate) fn command_line<I: IntoIterator<Item = String>>(words: I) -> String {
+pub fn command_line<I: IntoIterator<Item = String>>(words: I) -> String {
     let quoted: Vec<String> = words.into_iter().map(|word| quote(&masked(word))).collect();
     quoted.join(" ")
 }
@@ -64,7 +64,7 @@ fn quote(word: &str) -> String {
 }
 
 /// Lowercase hexadecimal, as the store keeps transactionIDs.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         write!(out, "{byte:02x}").expect("a String takes all");

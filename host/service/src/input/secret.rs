@@ -1,11 +1,11 @@
-//! Where secrets come from: openssl's `pass:`, `env:`, `file:` and `stdin`, or a prompt.
+//! Where secrets come from: openssl's `pass:`, `env:`, `file:` and `stdin`.
 
-use std::io::{BufRead, IsTerminal, Read};
+use std::io::{BufRead, Read};
 use std::path::PathBuf;
 
 use zeroize::Zeroizing;
 
-use crate::exit::Stop;
+use super::InputError;
 
 /// The longest secret in bytes: far beyond any password, small enough that a
 /// file named by mistake is noticed.
@@ -13,9 +13,10 @@ const MAX_SECRET: usize = 4096;
 
 /// A source of a secret, not yet read.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// On the command line, where others on this host can see it.
     Pass(Zeroizing<String>),
+    /// In an environment variable.
     Env(String),
     /// The first line of a file.
     File(PathBuf),
@@ -55,8 +56,8 @@ impl std::str::FromStr for Source {
 
 impl Source {
     /// Reads the secret that `option` names.
-    pub(crate) fn read(&self, option: &str) -> Result<Zeroizing<Vec<u8>>, Stop> {
-        let fault = |what: String| Stop::usage(format!("{option} {self:?}: {what}"));
+    pub fn read(&self, option: &str) -> Result<Zeroizing<Vec<u8>>, InputError> {
+        let fault = |what: String| InputError::given(format!("{option} {self:?}: {what}"));
         let secret = match self {
             Self::Pass(secret) => Zeroizing::new(secret.as_bytes().to_vec()),
             Self::Env(name) => {
@@ -81,25 +82,6 @@ impl Source {
         }
         Ok(secret)
     }
-}
-
-/// Asks for a secret where a person can answer.
-pub(crate) fn prompt(option: &str, what: &str) -> Result<Zeroizing<Vec<u8>>, Stop> {
-    if !std::io::stdin().is_terminal() {
-        return Err(Stop::usage(format!(
-            "{option} is missing, and there is no terminal to ask for {what}; give it as \
-             {option} env:VARIABLE, file:PATH or stdin"
-        )));
-    }
-    let answer = rpassword::prompt_password(format!("{what}: "))
-        .map(Zeroizing::new)
-        .map_err(|error| {
-            Stop::host(format!("{what} cannot be read from the terminal ({error})"))
-        })?;
-    if answer.is_empty() {
-        return Err(Stop::usage(format!("{what} is empty")));
-    }
-    Ok(Zeroizing::new(answer.as_bytes().to_vec()))
 }
 
 fn first_line(input: impl Read) -> Result<Zeroizing<Vec<u8>>, String> {

@@ -4,10 +4,12 @@
 
 use std::net::IpAddr;
 
-use crate::enroll::Serial;
-
 /// Octets of a serial number (RFC 5280, 4.1.2.2).
 const LONGEST_SERIAL: usize = 20;
+
+/// A serial number, big-endian and unsigned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Serial(pub Vec<u8>);
 
 /// CRLReason (RFC 5280, 5.3.1); 7 is not used.
 const REASONS: [(u8, &str); 10] = [
@@ -24,7 +26,7 @@ const REASONS: [(u8, &str); 10] = [
 ];
 
 /// A CMP endpoint's URL. Without a scheme it is `http://`, as with openssl.
-pub(crate) fn server_url(text: &str) -> Result<String, String> {
+pub fn server_url(text: &str) -> Result<String, String> {
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
         None => ("http".into(), text),
@@ -93,7 +95,7 @@ fn check_authority(authority: &str) -> Result<(), String> {
 }
 
 /// Whether a URL from [`server_url`] leads to this machine only.
-pub(crate) fn is_loopback(url: &str) -> bool {
+pub fn is_loopback(url: &str) -> bool {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?']).next().unwrap_or_default();
     let host = match authority.strip_prefix('[') {
@@ -108,7 +110,7 @@ pub(crate) fn is_loopback(url: &str) -> bool {
 }
 
 /// A positive serial number: decimal, or hexadecimal after `0x`.
-pub(crate) fn serial_number(text: &str) -> Result<Serial, String> {
+pub fn serial_number(text: &str) -> Result<Serial, String> {
     let wrong = || format!("{text:?} is no serial number: decimal digits, or hexadecimal after 0x");
     let (digits, radix) = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
         Some(digits) => (digits, 16),
@@ -138,7 +140,7 @@ pub(crate) fn serial_number(text: &str) -> Result<Serial, String> {
 }
 
 /// A CRLReason by its name in RFC 5280, 5.3.1, or by number.
-pub(crate) fn revocation_reason(text: &str) -> Result<u8, String> {
+pub fn revocation_reason(text: &str) -> Result<u8, String> {
     REASONS
         .iter()
         .find(|(number, name)| name.eq_ignore_ascii_case(text) || number.to_string() == text)
@@ -150,7 +152,7 @@ pub(crate) fn revocation_reason(text: &str) -> Result<u8, String> {
 }
 
 /// A distinguished name as `/CN=…/O=…` or `CN=…,O=…`. `/` alone is the empty name.
-pub(crate) fn distinguished_name(text: &str) -> Result<String, String> {
+pub fn distinguished_name(text: &str) -> Result<String, String> {
     let (separator, names) = match text.strip_prefix('/') {
         Some("") => return Ok(String::new()),
         Some(names) => ('/', names),
@@ -192,11 +194,36 @@ fn split_unescaped(text: &str, separator: char) -> Vec<&str> {
 
 /// A list of subject alternative names, separated by commas or blanks. A kind in
 /// front (`DNS:`, `IP:`, `URI:`, `email:`) is optional, as with openssl.
-pub(crate) fn alternative_names(text: &str) -> Result<Vec<String>, String> {
+pub fn alternative_names(text: &str) -> Result<Vec<String>, String> {
     text.split(|c: char| c == ',' || c.is_whitespace())
         .filter(|name| !name.is_empty())
         .map(alternative_name)
         .collect()
+}
+
+/// One subject alternative name, as [`alternative_names`] reads it, that has only the letters of
+/// its kind: it comes from somebody else than the operator.
+pub fn one_alternative_name(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    let name = alternative_name(text)?;
+    let (kind, value) = name.split_once(':').unwrap_or(("", &name));
+    let allowed = match kind {
+        "DNS" => "-._*",
+        "email" => "@-._+",
+        "URI" => ":/?#[]@!$&()*+,;=%-._~",
+        _ => ":.",
+    };
+    match value
+        .chars()
+        .find(|&c| !c.is_ascii_alphanumeric() && !allowed.contains(c))
+    {
+        Some(wrong) => Err(format!(
+            "{wrong:?} does not stand in a name of the kind {kind}"
+        )),
+        None => Ok(name),
+    }
 }
 
 fn alternative_name(name: &str) -> Result<String, String> {
@@ -343,6 +370,30 @@ mod tests {
             "/CN=a/",
         ] {
             assert!(distinguished_name(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_a_stranger_has_the_letters_of_its_kind() {
+        for (text, name) in [
+            ("*.a.example", "DNS:*.a.example"),
+            ("_sip._tcp.a", "DNS:_sip._tcp.a"),
+            ("::1", "IP:::1"),
+            ("a.b+c@d.example", "email:a.b+c@d.example"),
+            ("https://a/?b=c%20d", "URI:https://a/?b=c%20d"),
+        ] {
+            assert_eq!(one_alternative_name(text).as_deref(), Ok(name));
+        }
+        for text in [
+            "'; DROP TABLE a; --",
+            "a b",
+            "DNS:a\"",
+            "a,b",
+            "a@b'",
+            "URI:x y",
+            "",
+        ] {
+            assert!(one_alternative_name(text).is_err(), "{text:?}");
         }
     }
 

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use base64ct::{Base64, Encoding};
 
-use crate::der::{self, Kind};
-use crate::exit::Stop;
-use crate::files;
-use crate::text::printable;
+use super::InputError;
+use super::der::{self, Kind};
+use super::files;
+use super::text::printable;
 
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
@@ -17,29 +17,33 @@ const LINE: usize = 64;
 
 /// One encapsulated value (RFC 7468).
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Block {
-    pub(crate) label: String,
-    pub(crate) der: Vec<u8>,
+pub struct Block {
+    /// Between BEGIN and the dashes.
+    pub label: String,
+    /// What the base64 says.
+    pub der: Vec<u8>,
     /// Where it begins, counted from 1.
-    pub(crate) line: usize,
+    pub line: usize,
 }
 
 /// Why a text is no PEM, and on which line, counted from 1.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PemError {
-    pub(crate) line: usize,
-    pub(crate) rule: String,
+pub struct PemError {
+    /// The line.
+    pub line: usize,
+    /// What is wrong on it.
+    pub rule: String,
 }
 
 /// Whether this is meant to be PEM, intact or not.
-pub(crate) fn looks_like_pem(input: &[u8]) -> bool {
+pub fn looks_like_pem(input: &[u8]) -> bool {
     input
         .windows(BEGIN.len())
         .any(|window| window == BEGIN.as_bytes())
 }
 
 /// All blocks of a text. What stands between them is explanation and skipped.
-pub(crate) fn blocks(input: &[u8]) -> Result<Vec<Block>, PemError> {
+pub fn blocks(input: &[u8]) -> Result<Vec<Block>, PemError> {
     let mut blocks = Vec::new();
     let mut open: Option<(String, usize, String)> = None;
     for (index, line) in input.split(|&byte| byte == b'\n').enumerate() {
@@ -95,7 +99,7 @@ pub(crate) fn blocks(input: &[u8]) -> Result<Vec<Block>, PemError> {
 }
 
 /// The DER of a public key in a file, PEM or DER; none where it holds something else.
-pub(crate) fn public_key(input: &[u8]) -> Option<Vec<u8>> {
+pub fn public_key(input: &[u8]) -> Option<Vec<u8>> {
     if der::kind(input) == Kind::PublicKey {
         return Some(input.to_vec());
     }
@@ -112,7 +116,7 @@ fn is_base64(c: char) -> bool {
 }
 
 /// One value as PEM.
-pub(crate) fn encode(label: &str, der: &[u8]) -> String {
+pub fn encode(label: &str, der: &[u8]) -> String {
     let body = Base64::encode_string(der);
     let mut out = format!("{BEGIN}{label}{DASHES}\n");
     let mut rest = body.as_str();
@@ -127,7 +131,7 @@ pub(crate) fn encode(label: &str, der: &[u8]) -> String {
 }
 
 /// Certificates as one PEM text.
-pub(crate) fn encode_certificates(certificates: &[Vec<u8>]) -> String {
+pub fn encode_certificates(certificates: &[Vec<u8>]) -> String {
     certificates
         .iter()
         .map(|der| encode("CERTIFICATE", der))
@@ -136,7 +140,7 @@ pub(crate) fn encode_certificates(certificates: &[Vec<u8>]) -> String {
 
 /// The certificates of a file: one as DER, or one or more as PEM. Other PEM blocks
 /// beside them are skipped, as openssl does.
-pub(crate) fn certificates(option: &str, path: &Path) -> Result<Vec<Vec<u8>>, Stop> {
+pub fn certificates(option: &str, path: &Path) -> Result<Vec<Vec<u8>>, InputError> {
     values(
         option,
         path,
@@ -146,10 +150,10 @@ pub(crate) fn certificates(option: &str, path: &Path) -> Result<Vec<Vec<u8>>, St
 }
 
 /// The certificates of several files.
-pub(crate) fn all_certificates<P: AsRef<Path>>(
+pub fn all_certificates<P: AsRef<Path>>(
     option: &str,
     paths: &[P],
-) -> Result<Vec<Vec<u8>>, Stop> {
+) -> Result<Vec<Vec<u8>>, InputError> {
     let mut all = Vec::new();
     for path in paths {
         all.extend(certificates(option, path.as_ref())?);
@@ -158,12 +162,12 @@ pub(crate) fn all_certificates<P: AsRef<Path>>(
 }
 
 /// The one PKCS #10 request of a file.
-pub(crate) fn request(option: &str, path: &Path) -> Result<Vec<u8>, Stop> {
+pub fn request(option: &str, path: &Path) -> Result<Vec<u8>, InputError> {
     let labels = ["CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"];
     let mut requests = values(option, path, Kind::Request, &labels)?;
     match (requests.pop(), requests.len()) {
         (Some(request), 0) => Ok(request),
-        (_, more) => Err(Stop::usage(format!(
+        (_, more) => Err(InputError::given(format!(
             "{option} {}: holds {} requests where one is expected",
             path.display(),
             more + 1
@@ -172,12 +176,12 @@ pub(crate) fn request(option: &str, path: &Path) -> Result<Vec<u8>, Stop> {
 }
 
 /// The one CRL of a file. Whether it is one is for the component to say.
-pub(crate) fn crl(option: &str, path: &Path) -> Result<Vec<u8>, Stop> {
+pub fn crl(option: &str, path: &Path) -> Result<Vec<u8>, InputError> {
     let input = files::read(option, path)?;
     if !looks_like_pem(&input) {
         return Ok(input);
     }
-    let fault = |what: String| Stop::usage(format!("{option} {}{what}", path.display()));
+    let fault = |what: String| InputError::given(format!("{option} {}{what}", path.display()));
     let blocks = blocks(&input).map_err(|error| {
         fault(format!(
             ", line {}: the PEM cannot be read: {}",
@@ -192,9 +196,14 @@ pub(crate) fn crl(option: &str, path: &Path) -> Result<Vec<u8>, Stop> {
     }
 }
 
-fn values(option: &str, path: &Path, want: Kind, labels: &[&str]) -> Result<Vec<Vec<u8>>, Stop> {
+fn values(
+    option: &str,
+    path: &Path,
+    want: Kind,
+    labels: &[&str],
+) -> Result<Vec<Vec<u8>>, InputError> {
     let input = files::read(option, path)?;
-    let fault = |what: String| Stop::usage(format!("{option} {}{what}", path.display()));
+    let fault = |what: String| InputError::given(format!("{option} {}{what}", path.display()));
     if !looks_like_pem(&input) {
         return match der::kind(&input) {
             kind if kind == want => Ok(vec![input]),
@@ -247,7 +256,7 @@ fn values(option: &str, path: &Path, want: Kind, labels: &[&str]) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
+    use crate::input::Fault;
 
     fn error(text: &str) -> (usize, String) {
         let error = blocks(text.as_bytes()).unwrap_err();
@@ -325,7 +334,7 @@ mod tests {
         for (content, words) in cases {
             std::fs::write(&path, content).unwrap();
             let stop = certificates("--trusted", &path).unwrap_err();
-            assert_eq!(stop.exit, Exit::Usage);
+            assert_eq!(stop.fault, Fault::Given);
             assert!(stop.message.contains(words), "{stop}");
             assert!(stop.message.contains("root.pem"), "{stop}");
         }

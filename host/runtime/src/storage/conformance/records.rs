@@ -1,66 +1,8 @@
-//! What every store promises, held against both.
+//! What every store promises about records, their versions and their listing.
 
-use std::sync::Arc;
-
-use super::{MemoryStorage, SqliteStorage};
-use crate::Storage;
+use super::{Store, envelope, put};
 use crate::limits;
-use crate::storage::sqlite_tests::Scratch;
 use crate::wit::storage::{Change, Entry, Envelope, Filter, Put, Removal, StorageError};
-
-/// Runs a test on both stores.
-macro_rules! on_both {
-    ($($(#[$doc:meta])* $name:ident)*) => {
-        mod memory {
-            $($(#[$doc])* #[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                super::$name(std::sync::Arc::new(super::MemoryStorage::new())).await
-            })*
-        }
-        mod sqlite {
-            $($(#[$doc])* #[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                let scratch = super::Scratch::new();
-                let store = super::SqliteStorage::open(&scratch.store()).unwrap();
-                super::$name(std::sync::Arc::new(store)).await
-            })*
-        }
-    };
-}
-
-on_both! {
-    what_is_put_is_got
-    the_expected_version_decides
-    versions_grow_and_never_come_back
-    a_commit_is_all_or_nothing
-    kinds_are_apart
-    listing_filters_and_pages
-    a_page_has_room_for_one_and_not_for_all
-    too_much_is_refused
-    of_many_writers_one_wins_each_round
-}
-
-type Store = Arc<dyn Storage>;
-
-pub(super) fn envelope(kind: &str, id: &str) -> Envelope {
-    Envelope {
-        kind: kind.to_owned(),
-        id: id.to_owned(),
-        owner: String::new(),
-        account: String::new(),
-        state: "new".to_owned(),
-        due_ms: None,
-        updated_ms: 1,
-    }
-}
-
-pub(super) fn put(id: &str, expected: Option<u64>, body: &[u8]) -> Change {
-    Change::Put(Put {
-        envelope: envelope("thing", id),
-        expected,
-        body: body.to_vec(),
-    })
-}
 
 fn delete(id: &str, expected: u64) -> Change {
     Change::Delete(Removal {
@@ -94,7 +36,7 @@ fn conflict(id: &str) -> StorageError {
     StorageError::Conflict(format!("thing {id}"))
 }
 
-async fn what_is_put_is_got(store: Store) {
+pub(crate) async fn what_is_put_is_got(store: Store) {
     assert_eq!(store.get("thing", "a").await.unwrap(), None);
     let envelope = Envelope {
         kind: "thing".to_owned(),
@@ -119,13 +61,14 @@ async fn what_is_put_is_got(store: Store) {
         envelope,
         version,
         body: vec![0, 255, 0],
+        lease: None,
     };
     let got = store.get("thing", "Käse\u{0}🧀").await.unwrap();
     assert_eq!(got, Some(expected));
     assert_eq!(store.commit(Vec::new()).await.unwrap(), [0; 0]);
 }
 
-async fn the_expected_version_decides(store: Store) {
+pub(crate) async fn the_expected_version_decides(store: Store) {
     let first = store.commit(vec![put("a", None, b"1")]).await.unwrap()[0];
     for wrong in [None, Some(0), Some(first + 1), Some(u64::MAX)] {
         let error = store.commit(vec![put("a", wrong, b"x")]).await;
@@ -147,7 +90,7 @@ async fn the_expected_version_decides(store: Store) {
     assert_eq!(body(&store, "a").await, None);
 }
 
-async fn versions_grow_and_never_come_back(store: Store) {
+pub(crate) async fn versions_grow_and_never_come_back(store: Store) {
     let mut last = store.commit(vec![put("a", None, b"")]).await.unwrap()[0];
     let stale = last;
     for _ in 0..3 {
@@ -165,7 +108,7 @@ async fn versions_grow_and_never_come_back(store: Store) {
     }
 }
 
-async fn a_commit_is_all_or_nothing(store: Store) {
+pub(crate) async fn a_commit_is_all_or_nothing(store: Store) {
     let version = store.commit(vec![put("a", None, b"1")]).await.unwrap()[0];
     let changes = vec![
         put("a", Some(version), b"2"),
@@ -185,7 +128,7 @@ async fn a_commit_is_all_or_nothing(store: Store) {
     assert_eq!(ids(&store, everything()).await, ["b"]);
 }
 
-async fn kinds_are_apart(store: Store) {
+pub(crate) async fn kinds_are_apart(store: Store) {
     let other = Change::Put(Put {
         envelope: envelope("thing2", "a"),
         expected: None,
@@ -199,7 +142,7 @@ async fn kinds_are_apart(store: Store) {
     assert_eq!(ids(&store, everything()).await, ["a"]);
 }
 
-async fn listing_filters_and_pages(store: Store) {
+pub(crate) async fn listing_filters_and_pages(store: Store) {
     // 12 records, more than one commit may need; ids out of order on purpose.
     let mut changes = Vec::new();
     for n in [7, 3, 11, 0, 5, 9, 1, 10, 2, 8, 4, 6] {
@@ -265,7 +208,7 @@ async fn listing_filters_and_pages(store: Store) {
     assert_eq!(page.entries, []);
 }
 
-async fn a_page_has_room_for_one_and_not_for_all(store: Store) {
+pub(crate) async fn a_page_has_room_for_one_and_not_for_all(store: Store) {
     // 10 MiB in bodies of the largest size: more than a page of 8 MiB.
     let large = vec![7; limits::RECORD_BODY];
     for n in 0..10 {
@@ -279,7 +222,7 @@ async fn a_page_has_room_for_one_and_not_for_all(store: Store) {
     assert_eq!((page.entries.len(), page.next), (2, None));
 }
 
-async fn too_much_is_refused(store: Store) {
+pub(crate) async fn too_much_is_refused(store: Store) {
     let change = put("a", None, &vec![0; limits::RECORD_BODY + 1]);
     let error = store.commit(vec![change]).await;
     assert_eq!(error, Err(StorageError::TooLarge(1_048_576)));
@@ -302,7 +245,50 @@ async fn too_much_is_refused(store: Store) {
     assert_eq!(ids(&store, everything()).await, [""; 0]);
 }
 
-async fn of_many_writers_one_wins_each_round(store: Store) {
+pub(crate) async fn the_longest_names_are_kept(store: Store) {
+    // Nothing that an index could compress.
+    let mut noise = 1u32;
+    let mut name = || -> String {
+        let mut letter = || {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            char::from(b'!' + (noise >> 24) as u8 % 90)
+        };
+        (0..limits::ENVELOPE_TEXT).map(|_| letter()).collect()
+    };
+    let envelope = Envelope {
+        kind: name(),
+        id: name(),
+        owner: name(),
+        account: name(),
+        state: name(),
+        due_ms: Some(1),
+        updated_ms: 1,
+    };
+    let change = Change::Put(Put {
+        envelope: envelope.clone(),
+        expected: None,
+        body: Vec::new(),
+    });
+    store.commit(vec![change]).await.unwrap();
+    let mut filter = Filter {
+        kind: envelope.kind.clone(),
+        owner: Some(envelope.owner.clone()),
+        account: Some(envelope.account.clone()),
+        state: Some(envelope.state.clone()),
+    };
+    let page = store.list(filter.clone(), None, 10).await.unwrap();
+    assert_eq!(page.entries.len(), 1);
+    assert_eq!(page.entries[0].envelope, envelope);
+    // A name that differs at its end only is another one.
+    let mut other = envelope.owner;
+    other.pop();
+    other.push('~');
+    filter.owner = Some(other);
+    let page = store.list(filter, None, 10).await.unwrap();
+    assert_eq!(page.entries, []);
+}
+
+pub(crate) async fn of_many_writers_one_wins_each_round(store: Store) {
     let mut version = store.commit(vec![put("a", None, b"0")]).await.unwrap()[0];
     for _ in 0..20 {
         let writers: Vec<_> = (0..8u8)
@@ -326,5 +312,42 @@ async fn of_many_writers_one_wins_each_round(store: Store) {
         };
         assert_eq!(body(&store, "a").await.unwrap(), [winner]);
         version = next;
+    }
+}
+
+pub(crate) async fn commits_that_cross_do_not_hang(store: Store) {
+    // Each writes the same records, half of them in the opposite order, some of them new.
+    let ids: Vec<String> = (0..6).map(|n| format!("id{n}")).collect();
+    let old = ids.iter().take(3).map(|id| put(id, None, b"0")).collect();
+    store.commit(old).await.unwrap();
+    for round in 1..=10u8 {
+        let mut writers = Vec::new();
+        for n in 0..8 {
+            let (store, mut ids) = (store.clone(), ids.clone());
+            if n % 2 == 1 {
+                ids.reverse();
+            }
+            writers.push(tokio::spawn(async move {
+                let mut changes = Vec::new();
+                for id in &ids {
+                    let found = store.get("thing", id).await.unwrap();
+                    changes.push(put(id, found.map(|found| found.version), &[round, n]));
+                }
+                store.commit(changes).await
+            }));
+        }
+        let mut written = 0;
+        for writer in writers {
+            match writer.await.unwrap() {
+                Ok(_) => written += 1,
+                Err(StorageError::Conflict(_)) => {}
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        assert!(written > 0, "the first one always comes through");
+        let first = body(&store, &ids[0]).await;
+        for id in &ids {
+            assert_eq!(body(&store, id).await, first, "from one commit all of it");
+        }
     }
 }

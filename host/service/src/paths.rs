@@ -3,16 +3,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::exit::Stop;
+use crate::input::InputError;
 
 /// The store when `--store` is absent.
-pub(crate) fn default_store() -> Result<PathBuf, Stop> {
+pub fn default_store() -> Result<PathBuf, InputError> {
     base("XDG_STATE_HOME", ".local/state", |name| {
         std::env::var_os(name)
     })
     .map(|state| state.join("abide").join("abide.db"))
     .ok_or_else(|| {
-        Stop::usage(
+        InputError::given(
             "neither XDG_STATE_HOME nor HOME says where the store belongs; give --store FILE",
         )
     })
@@ -20,7 +20,7 @@ pub(crate) fn default_store() -> Result<PathBuf, Stop> {
 
 /// The folder for compiled code; absent when there is no place for one, which
 /// costs time and nothing else.
-pub(crate) fn default_cache() -> Option<PathBuf> {
+pub fn default_cache() -> Option<PathBuf> {
     cache(|name| std::env::var_os(name))
 }
 

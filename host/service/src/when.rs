@@ -9,14 +9,14 @@ const DAY: u64 = 24 * HOUR;
 const DAYS_TO_EPOCH: u64 = 719_468;
 
 /// Milliseconds since the Unix epoch; zero on a clock that stands before it.
-pub(crate) fn now_ms() -> u64 {
+pub fn now_ms() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// A time as RFC 3339 in UTC, to the second.
-pub(crate) fn utc(ms: u64) -> String {
+pub fn utc(ms: u64) -> String {
     let seconds = ms / 1000;
     let (year, month, day) = civil(seconds / DAY);
     let (hour, minute, second) = (
@@ -59,7 +59,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
 
 /// Milliseconds since the Unix epoch of a time as RFC 3339 has it in UTC, with or without a
 /// fraction; none for what is no such time or lies before the epoch.
-pub(crate) fn from_rfc3339(text: &str) -> Option<u64> {
+pub fn from_rfc3339(text: &str) -> Option<u64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
     let numbers = |text: &str, separator| -> Option<[u64; 3]> {
@@ -91,7 +91,7 @@ pub(crate) fn from_rfc3339(text: &str) -> Option<u64> {
 
 /// How far a time is from now: `in 5 s`, `2 h 5 min ago`, `now`. What lies ahead
 /// is rounded up, what lies behind down, so that no wait ends before it says.
-pub(crate) fn distance(now_ms: u64, at_ms: u64) -> String {
+pub fn distance(now_ms: u64, at_ms: u64) -> String {
     if at_ms > now_ms {
         return format!("in {}", span((at_ms - now_ms).div_ceil(1000)));
     }
@@ -102,7 +102,7 @@ pub(crate) fn distance(now_ms: u64, at_ms: u64) -> String {
 }
 
 /// A length of time in its two largest units.
-pub(crate) fn span(seconds: u64) -> String {
+pub fn span(seconds: u64) -> String {
     let (large, large_unit, small, small_unit) = match seconds {
         0..MINUTE => return format!("{seconds} s"),
         MINUTE..HOUR => (seconds / MINUTE, "min", seconds % MINUTE, "s"),

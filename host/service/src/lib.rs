@@ -1,0 +1,27 @@
+//! Orders as a service: what `abide serve` runs.
+//!
+//! [`config`] reads one TOML file and names every mistake in it with its place. [`Service`] puts
+//! a store, the way to the CAs, keys and the component together, serves the HTTP API
+//! ([`api`]) and works at what is due. Whatever decides about orders is in the component; here
+//! are sockets, files and clocks.
+//!
+//! [`input`], [`when`], [`words`] and [`paths`] are shared with the commands of the program.
+
+pub mod api;
+pub mod config;
+mod connections;
+mod delivery;
+pub mod input;
+pub mod limits;
+pub mod log;
+mod material;
+mod metrics;
+mod network;
+pub mod paths;
+mod service;
+mod store;
+pub mod when;
+pub mod words;
+mod worker;
+
+pub use service::{Service, StartError, check};
