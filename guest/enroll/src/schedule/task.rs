@@ -1,7 +1,6 @@
 //! What is stored of a task.
 
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
@@ -206,7 +205,7 @@ pub(crate) fn kind_of(state: &str) -> TaskKind {
 /// The dead letter of a task.
 pub(crate) fn dead(entry: &Entry, reason: String) -> DeadLetter {
     DeadLetter {
-        task: ByteVec::from(Vec::from(&entry.body[..])),
+        task: ByteVec::from(entry.body.clone()),
         reason,
     }
 }

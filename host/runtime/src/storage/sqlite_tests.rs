@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -376,36 +376,4 @@ async fn a_conflict_harms_no_other_commit_of_its_flush() {
         }
     }
     assert_eq!(versions.len(), 42, "64 but for the 22 divisible by three");
-}
-
-/// Prints how many commits a second callers get done together.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "measures, and proves nothing"]
-async fn commits_per_second() {
-    for callers in [1, 4, 64] {
-        let scratch = Scratch::new();
-        let store = Arc::new(SqliteStorage::open(&scratch.store()).unwrap());
-        let begin = Instant::now();
-        let time = Duration::from_secs(3);
-        let callers_done: Vec<_> = (0..callers)
-            .map(|caller| {
-                let store = store.clone();
-                tokio::spawn(async move {
-                    let mut done = 0u32;
-                    while begin.elapsed() < time {
-                        let change = put(&format!("{caller} {done}"), None, &[7; 1000]);
-                        store.commit(vec![change]).await.unwrap();
-                        done += 1;
-                    }
-                    done
-                })
-            })
-            .collect();
-        let mut done = 0;
-        for caller in callers_done {
-            done += caller.await.unwrap();
-        }
-        let rate = f64::from(done) / begin.elapsed().as_secs_f64();
-        println!("{callers} callers: {rate:.0} commits a second");
-    }
 }
