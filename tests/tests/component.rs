@@ -42,8 +42,10 @@ fn the_gate_imports_nothing() {
     assert_eq!(
         exports,
         [
+            "abide:cmp/admission@0.1.0",
             "abide:cmp/backoff@0.1.0",
             "abide:cmp/message@0.1.0",
+            "abide:cmp/placement@0.1.0",
             "abide:cmp/policy@0.1.0"
         ]
     );
@@ -66,8 +68,11 @@ fn the_enroller_imports_six_interfaces_and_no_more() {
     assert_eq!(
         exports,
         [
+            "abide:cmp/admission@0.1.0",
             "abide:cmp/backoff@0.1.0",
             "abide:cmp/orders@0.1.0",
+            "abide:cmp/placement@0.1.0",
+            "abide:cmp/policy@0.1.0",
             "abide:cmp/schedule@0.1.0",
             "abide:cmp/transactions@0.1.0"
         ]

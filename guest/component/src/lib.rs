@@ -16,6 +16,7 @@ mod bindings {
     wit_bindgen::generate!({ path: "../../wit", world: "gate", generate_all });
 }
 
+mod admission;
 mod backoff;
 #[cfg(feature = "enroller")]
 mod host;
@@ -25,7 +26,7 @@ mod keys;
 mod message;
 #[cfg(feature = "enroller")]
 mod orders;
-#[cfg(not(feature = "enroller"))]
+mod placement;
 mod policy;
 #[cfg(feature = "enroller")]
 mod schedule;

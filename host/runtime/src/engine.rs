@@ -78,8 +78,10 @@ impl Runtime {
                 }
             });
         let instances = config.instances.max(1);
-        // Three components, each with its own instances.
-        let slots = instances.saturating_mul(3);
+        // Three components, each with its own instances, and those that stay.
+        let slots = instances
+            .saturating_mul(3)
+            .saturating_add(limits::RESIDENT_INSTANCES);
         let mut engine_config = engine_config();
         engine_config.cache(cache);
         engine_config.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(

@@ -9,6 +9,7 @@ use wasmtime::component::{InstancePre, Linker};
 use crate::engine::Shared;
 use crate::error::HostError;
 use crate::pool::{Guest, Pool, World};
+use crate::resident::{GateStore, Make, Resident};
 use crate::wit::backoff::{Decision, Exponential, Failures, PolicyError};
 use crate::wit::gate::{Gate as Bindings, GatePre};
 use crate::wit::message::{
@@ -40,6 +41,25 @@ impl Gate {
         Gate {
             pool: Arc::new(Pool::new(shared, component, ())),
         }
+    }
+
+    /// An instance of its own for a resource.
+    pub(crate) async fn resident(
+        &self,
+        make: Make,
+    ) -> Result<Result<Resident, Vec<Mistake>>, HostError> {
+        Resident::new(self.pool.clone(), make).await
+    }
+
+    /// One call of a pooled instance.
+    pub(crate) async fn call<T>(
+        &self,
+        call: impl FnOnce(&mut GateStore, &Bindings) -> wasmtime::Result<T>,
+    ) -> Result<T, HostError> {
+        let mut lease = self.pool.lease().await?;
+        let (store, gate) = lease.parts();
+        let result = call(store, gate);
+        lease.end(result)
     }
 
     /// Compiles the component now instead of with the first call.

@@ -19,6 +19,7 @@
 //!
 //! Another embedder adds the imports to a linker of their own with [`add_to_linker`].
 
+mod admission;
 pub mod components;
 mod ctx;
 mod engine;
@@ -29,7 +30,9 @@ pub mod keys;
 pub mod limits;
 pub mod network;
 mod orders;
+mod placement;
 mod pool;
+mod resident;
 mod services;
 pub mod storage;
 mod ticker;
@@ -39,6 +42,7 @@ pub mod wit;
 #[cfg(test)]
 mod tests;
 
+pub use admission::{Limiter, Quality};
 pub use ctx::{AbideView, Ctx, add_to_linker};
 pub use engine::{Runtime, RuntimeConfig};
 pub use enroller::Enroller;
@@ -47,6 +51,7 @@ pub use gate::Gate;
 pub use keys::{FileKeys, KeyFileError};
 pub use network::{HttpConfig, HttpNetwork, NetworkConfigError};
 pub use orders::{Orders, Schedule};
+pub use placement::{Router, ShardView};
 pub use services::{Keys, Network, NoTelemetry, Services, Storage, Telemetry};
 pub use storage::{MemoryStorage, OpenError, PostgresConfig, PostgresStorage, SqliteStorage};
 pub use verifier::Verifier;

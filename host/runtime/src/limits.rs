@@ -24,6 +24,9 @@ pub const IDLE_TICKS: u32 = 100;
 /// costs a starting process a millisecond per hundred.
 pub const INSTANCES: u32 = 64;
 
+/// Instances that live as long as what they remember: limiters, routers and the like.
+pub const RESIDENT_INSTANCES: u32 = 64;
+
 /// Instances that are kept ready between calls. More than an executor has threads is rarely of use.
 pub const IDLE_INSTANCES: usize = 16;
 

@@ -79,7 +79,7 @@ struct Code {
 }
 
 /// Boxed wherever it goes: it is large, and handed over twice per call.
-struct Instance<W: World> {
+pub(crate) struct Instance<W: World> {
     store: Store<Guest<W::Data>>,
     bindings: W::Bindings,
 }
@@ -147,37 +147,14 @@ impl<W: World> Pool<W> {
                 .await
                 .expect("the pool is not dropped while it is used"),
         };
-        let running = self
-            .shared
-            .ticker
-            .run()
-            .map_err(|error| HostError::Engine {
-                reason: format!("no thread for the deadline of calls: {error}"),
-            })?;
+        let running = self.running()?;
         let idle = lock(&self.idle).pop();
         let instance = match idle {
             Some(mut instance) => {
                 self.wind_up(&mut instance.store);
                 instance
             }
-            None => {
-                let mut store = self.store();
-                self.wind_up(&mut store);
-                let bindings = match W::instantiate(checked, &mut store).await {
-                    Ok(bindings) => bindings,
-                    Err(error) if error.is::<Trap>() => {
-                        return Err(self.judge(store.data(), error));
-                    }
-                    // Nothing of the guest has run: it wants what this host does not give.
-                    Err(error) => {
-                        return Err(match self.judge(store.data(), error) {
-                            HostError::Trap { reason, .. } => unusable::<W>(&reason),
-                            error => error,
-                        });
-                    }
-                };
-                Box::new(Instance { store, bindings })
-            }
+            None => self.instantiate(checked).await?,
         };
         Ok(Lease {
             pool: self,
@@ -185,6 +162,51 @@ impl<W: World> Pool<W> {
             _running: running,
             _slot: slot,
         })
+    }
+
+    /// An instance that nobody else uses, for as long as its owner wants it.
+    pub(crate) async fn instance(&self) -> Result<Box<Instance<W>>, HostError> {
+        let checked = self.prepare().await?;
+        let _running = self.running()?;
+        self.instantiate(checked).await
+    }
+
+    /// One call of an instance that is not leased. After a failure it is good for nothing.
+    pub(crate) fn run<R>(
+        &self,
+        instance: &mut Instance<W>,
+        call: impl FnOnce(&mut Store<Guest<W::Data>>, &W::Bindings) -> wasmtime::Result<R>,
+    ) -> Result<R, HostError> {
+        let _running = self.running()?;
+        let Instance { store, bindings } = instance;
+        self.wind_up(store);
+        call(store, bindings).map_err(|error| self.judge(store.data(), error))
+    }
+
+    /// What a component is that does not keep to its own words.
+    pub(crate) fn unusable(&self, reason: &str) -> HostError {
+        unusable::<W>(reason)
+    }
+
+    /// Keeps the clock of deadlines running.
+    fn running(&self) -> Result<Running<'_>, HostError> {
+        self.shared.ticker.run().map_err(|error| HostError::Engine {
+            reason: format!("no thread for the deadline of calls: {error}"),
+        })
+    }
+
+    async fn instantiate(&self, checked: &W::Pre) -> Result<Box<Instance<W>>, HostError> {
+        let mut store = self.store();
+        self.wind_up(&mut store);
+        match W::instantiate(checked, &mut store).await {
+            Ok(bindings) => Ok(Box::new(Instance { store, bindings })),
+            Err(error) if error.is::<Trap>() => Err(self.judge(store.data(), error)),
+            // Nothing of the guest has run: it wants what this host does not give.
+            Err(error) => Err(match self.judge(store.data(), error) {
+                HostError::Trap { reason, .. } => unusable::<W>(&reason),
+                error => error,
+            }),
+        }
     }
 
     fn store(&self) -> Store<Guest<W::Data>> {

@@ -46,4 +46,4 @@ pub(crate) mod gate {
 
 pub use enroller::abide::cmp::{keys, network, storage, telemetry};
 pub use enroller::exports::abide::cmp::{orders, schedule, transactions};
-pub use gate::exports::abide::cmp::{backoff, message, policy};
+pub use gate::exports::abide::cmp::{admission, backoff, message, placement, policy};

@@ -23,7 +23,7 @@ pub use bucket::{Algorithm, Bucket, Limit, Taken, UnreadableBucket};
 pub use dynamic::{Key, Mode, Overrides, Resolved, Source, Warning};
 pub use headers::Headers;
 pub use principal::Principal;
-pub use table::Table;
+pub use table::{Placed, Table};
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -127,20 +127,24 @@ impl Resolved {
     /// into the store in the same step, or two requests may take the same place.
     pub fn decide(&self, bucket: Option<Bucket>, cost: u32, now_ms: u64) -> (Bucket, Answer) {
         let (bucket, taken) = Bucket::take(bucket, self.limit, cost, now_ms);
+        (bucket, self.answer(taken))
+    }
+
+    /// The answer when a bucket has been asked.
+    pub fn answer(&self, taken: Taken) -> Answer {
         let outcome = match (taken.admitted, self.mode) {
             (true, _) => Outcome::Admitted,
             (false, Mode::Learning) => Outcome::WouldThrottle,
             (false, Mode::Enforced) => Outcome::Throttled,
         };
-        let answer = Answer {
+        Answer {
             outcome,
             mode: self.mode,
             capacity: self.limit.capacity,
             remaining: taken.remaining,
             reset_ms: taken.reset_ms,
             retry_at_ms: taken.retry_at_ms,
-        };
-        (bucket, answer)
+        }
     }
 
     /// The answer when the store is away: nothing is known, so nothing is refused.

@@ -111,6 +111,11 @@ pub(super) fn is_app(entry: &str) -> bool {
     entry.starts_with(APP)
 }
 
+/// The key of the bucket that those share who found no room for one of their own.
+pub(super) fn overflow_key() -> String {
+    format!("{BUCKET_KEY}others")
+}
+
 fn configured_address(entry: &str) -> Option<IpAddr> {
     entry.strip_prefix(ADDRESS)?.parse().ok().map(network)
 }

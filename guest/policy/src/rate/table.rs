@@ -1,8 +1,10 @@
 //! Buckets in memory, with a bound on their number.
 
+use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
 
-use super::{Answer, Bucket, Overrides, Principal, RateLimit};
+use super::{Answer, Bucket, Overrides, Principal, RateLimit, Resolved, principal};
 use crate::limits::MAX_PRINCIPALS;
 use crate::time::SECOND_MS;
 
@@ -26,12 +28,50 @@ struct Entry {
     forget_at_ms: u64,
 }
 
-/// Whose bucket a principal is charged to.
+/// Whose bucket is charged.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
-    Own,
+enum Whose {
+    Own(Principal),
+    /// That of anonymous, for a name that found no room.
     Anonymous,
+    /// That of all others who found no room.
     Overflow,
+}
+
+impl Whose {
+    /// The limit. What operators set about a principal is not for whoever shares its bucket.
+    fn resolve(&self, config: &RateLimit, overrides: &Overrides<'_>) -> Resolved {
+        match self {
+            Self::Own(principal) => config.resolve(principal, overrides),
+            Self::Anonymous | Self::Overflow => {
+                let flag = Overrides {
+                    learning: overrides.learning,
+                    ..Overrides::default()
+                };
+                config.resolve(&Principal::Anonymous, &flag)
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn new(bucket: Bucket, resolved: &Resolved) -> Self {
+        Self {
+            bucket,
+            forget_at_ms: bucket.forget_at(resolved.limit.rate_ms),
+        }
+    }
+}
+
+/// A principal's place in a shared store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// Whose bucket it is, as configuration and logs name it.
+    pub name: String,
+    /// The key of the bucket.
+    pub key: String,
+    /// The limit to take under.
+    pub resolved: Resolved,
 }
 
 impl Table {
@@ -59,39 +99,64 @@ impl Table {
         cost: u32,
         now_ms: u64,
     ) -> Answer {
-        let placed = self.place(config, &principal, now_ms);
-        let flag = Overrides {
-            learning: overrides.learning,
-            ..Overrides::default()
+        let whose = self.whose(config, principal, now_ms);
+        let resolved = whose.resolve(config, overrides);
+        self.take(whose, &resolved, cost, now_ms)
+    }
+
+    /// Finds the bucket of a principal that lies in a shared store: its key, and the limit that
+    /// the caller takes from it under. The own buckets count along, so that they know who may be
+    /// forgotten.
+    pub fn place(
+        &mut self,
+        config: &RateLimit,
+        principal: Principal,
+        overrides: &Overrides<'_>,
+        now_ms: u64,
+    ) -> Placed {
+        let whose = self.whose(config, principal, now_ms);
+        let resolved = whose.resolve(config, overrides);
+        let (name, key) = match &whose {
+            Whose::Own(principal) => (principal.to_string(), principal.bucket_key()),
+            Whose::Anonymous => {
+                let principal = Principal::Anonymous;
+                (principal.to_string(), principal.bucket_key())
+            }
+            Whose::Overflow => (OVERFLOW.to_owned(), principal::overflow_key()),
         };
-        if placed == Place::Overflow {
-            let resolved = config.resolve(&Principal::Anonymous, &flag);
-            let (bucket, answer) = resolved.decide(self.overflow, cost, now_ms);
-            self.overflow = Some(bucket);
+        self.take(whose, &resolved, 1, now_ms);
+        Placed {
+            name,
+            key,
+            resolved,
+        }
+    }
+
+    fn take(&mut self, whose: Whose, resolved: &Resolved, cost: u32, now_ms: u64) -> Answer {
+        let principal = match whose {
+            Whose::Own(principal) => principal,
+            Whose::Anonymous => Principal::Anonymous,
+            Whose::Overflow => {
+                let (bucket, answer) = resolved.decide(self.overflow, cost, now_ms);
+                self.overflow = Some(bucket);
+                return answer;
+            }
+        };
+        if let Some(entry) = self.buckets.get_mut(&principal) {
+            let (bucket, answer) = resolved.decide(Some(entry.bucket), cost, now_ms);
+            *entry = Entry::new(bucket, resolved);
             return answer;
         }
-        let (principal, overrides) = match placed {
-            Place::Own => (principal, overrides),
-            _ => (Principal::Anonymous, &flag),
-        };
-        let resolved = config.resolve(&principal, overrides);
-        let before = self.buckets.get(&principal).map(|entry| entry.bucket);
-        let (bucket, answer) = resolved.decide(before, cost, now_ms);
-        let forget_at_ms = bucket.forget_at(resolved.limit.rate_ms);
-        let entry = Entry {
-            bucket,
-            forget_at_ms,
-        };
-        let is_app = matches!(principal, Principal::App(_));
-        if self.buckets.insert(principal, entry).is_none() {
-            self.apps += u32::from(is_app);
-        }
+        let (bucket, answer) = resolved.decide(None, cost, now_ms);
+        self.apps += u32::from(matches!(principal, Principal::App(_)));
+        self.buckets.insert(principal, Entry::new(bucket, resolved));
         answer
     }
 
-    fn place(&mut self, config: &RateLimit, principal: &Principal, now_ms: u64) -> Place {
-        if self.buckets.contains_key(principal) {
-            return Place::Own;
+    /// Whose bucket a principal is charged to.
+    fn whose(&mut self, config: &RateLimit, principal: Principal, now_ms: u64) -> Whose {
+        if self.buckets.contains_key(&principal) {
+            return Whose::Own(principal);
         }
         let most = config.most_principals.min(MAX_PRINCIPALS) as usize;
         let is_app = matches!(principal, Principal::App(_));
@@ -103,12 +168,14 @@ impl Table {
             self.sweep(now_ms);
         }
         if has_room(self) {
-            Place::Own
-        } else if is_app || *principal == Principal::Anonymous {
-            // Its bucket has a place beside the bound, or there would be none to share.
-            Place::Anonymous
+            Whose::Own(principal)
+        } else if principal == Principal::Anonymous {
+            // It has a place beside the bound, or there would be none to share.
+            Whose::Own(principal)
+        } else if is_app {
+            Whose::Anonymous
         } else {
-            Place::Overflow
+            Whose::Overflow
         }
     }
 
@@ -129,3 +196,6 @@ impl Table {
         });
     }
 }
+
+/// How the bucket of those who found no room is called.
+const OVERFLOW: &str = "(others)";

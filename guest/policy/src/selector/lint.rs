@@ -149,7 +149,13 @@ impl fmt::Display for Finding {
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;
         }
-        match &self.fault {
+        self.fault.fmt(f)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Fault::Unreachable { behind } => write!(
                 f,
                 "no order gets here, because {behind} is considered first and takes whatever \
