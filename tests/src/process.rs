@@ -113,6 +113,21 @@ impl Process {
         format!("{}{}", words.stdout, words.stderr)
     }
 
+    /// Its resident memory, in KiB.
+    ///
+    /// # Panics
+    ///
+    /// When it has ended already.
+    pub fn memory_kib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(&path).expect("a running process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        number
+            .and_then(|number| number.parse().ok())
+            .expect("VmRSS")
+    }
+
     /// Ends it with SIGKILL: it has no chance to tidy up.
     pub fn kill(&mut self) -> ExitStatus {
         self.child.kill().expect("a child can be killed");

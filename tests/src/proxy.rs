@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use abide_cmp::{BodyType, PkiMessage};
 use tokio::net::TcpSocket;
@@ -47,6 +47,8 @@ pub enum Stage {
 /// A request that came by.
 #[derive(Clone, Debug)]
 pub struct Seen {
+    /// When it arrived.
+    pub at: SystemTime,
     /// What the client said.
     pub body_type: BodyType,
     /// In lowercase hexadecimal.
@@ -299,6 +301,7 @@ fn serve(client: &TcpStream, shared: &Shared) -> Result<(), String> {
         .map_err(|error| format!("a request is no PKIMessage: {error}"))?;
     let body_type = message.body.body_type();
     let seen = Seen {
+        at: SystemTime::now(),
         body_type,
         transaction_id: hex(message.header.transaction_id.unwrap_or_default()),
         octets: octets.clone(),

@@ -74,7 +74,8 @@ fn the_enroller_imports_six_interfaces_and_no_more() {
             "abide:cmp/placement@0.1.0",
             "abide:cmp/policy@0.1.0",
             "abide:cmp/schedule@0.1.0",
-            "abide:cmp/transactions@0.1.0"
+            "abide:cmp/transactions@0.1.0",
+            "abide:cmp/zombies@0.1.0"
         ]
     );
 }

@@ -110,6 +110,10 @@ impl Storage for SlowStorage {
         self.disk.release(leases).await
     }
 
+    async fn count_state(&self, kind: &str, state: &str, limit: u32) -> Result<u32, StorageError> {
+        self.disk.count_state(kind, state, limit).await
+    }
+
     async fn count(&self, kind: &str, now_ms: u64, limit: u32) -> Result<(u32, u32), StorageError> {
         self.disk.count(kind, now_ms, limit).await
     }

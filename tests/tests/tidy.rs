@@ -53,9 +53,23 @@ fn dependencies_point_one_way() {
         // A CA for trials: the other side of the protocol, so it speaks it natively.
         ("abide-mock-ca", &["abide-cmp"]),
         ("abide-service", &["abide-host"]),
-        ("abide", &["abide-host", "abide-mock-ca", "abide-service"]),
+        ("abide-gateway", &["abide-host", "abide-service"]),
+        (
+            "abide",
+            &[
+                "abide-gateway",
+                "abide-host",
+                "abide-mock-ca",
+                "abide-service",
+            ],
+        ),
         ("abide-tests", &["abide-cmp", "abide-host", "abide-policy"]),
-        ("abide-bench", &["abide-cmp", "abide-host"]),
+        (
+            "abide-bench",
+            &["abide-cmp", "abide-host", "abide-policy", "abide-tests"],
+        ),
+        ("example-tower", &["abide-host", "abide-tests"]),
+        ("example-wasmtime-host", &[]),
         // It judges the machine from outside, and is no way into a build of it.
         ("abide-sim", &["abide-cmp", "abide-enroll"]),
         ("xtask", &[]),

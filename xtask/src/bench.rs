@@ -3,27 +3,42 @@
 mod contender;
 mod enroll;
 mod files;
+mod gateway;
 mod messages;
 mod peer;
 mod processes;
+mod schedule;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
 
 use crate::setup;
-use crate::shell::{cargo, run as run_command, step};
+use crate::shell::{cargo, run as run_command, step, target_dir};
 
 /// More would only test patience.
 const MAX_ROUNDS: usize = 10_001;
 
-/// `cargo xtask bench`, `cargo xtask bench messages` and `cargo xtask bench enroll`.
+/// `cargo xtask bench`, and `messages`, `enroll`, `schedule`, `limiter` or `gateway` after it.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     match arguments.split_first() {
         Some((what, rest)) if what == "messages" => messages::run(rounds(rest)?),
         Some((what, [])) if what == "enroll" => enroll::run(),
+        Some((what, [])) if what == "schedule" => schedule::run(),
+        Some((what, [])) if what == "limiter" => limiter(),
+        Some((what, [])) if what == "gateway" => gateway::run(),
         _ => processes::run(rounds(arguments)?),
     }
+}
+
+/// The measuring is done by `bench/abide/src/limiter.rs`.
+fn limiter() -> Result<ExitCode> {
+    build()?;
+    step("deciding");
+    run_command(&mut Command::new(
+        target_dir().join("release/bench-limiter"),
+    ))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What was asked for, if anything was.
@@ -35,7 +50,7 @@ fn rounds(arguments: &[String]) -> Result<Option<usize>> {
             _ => bail!("--rounds {number}: give a number from 1 to {MAX_ROUNDS}"),
         },
         _ => bail!(
-            "`bench` takes `enroll`, or `messages` and --rounds N, and nothing else; see `cargo xtask help`"
+            "`bench` takes `enroll`, `schedule`, `limiter`, `gateway`, or `messages` and --rounds N, and nothing else; see `cargo xtask help`"
         ),
     }
 }
@@ -54,6 +69,10 @@ fn build() -> Result<()> {
         "bench-sandbox",
         "--bin",
         "bench-enroll",
+        "--bin",
+        "bench-schedule",
+        "--bin",
+        "bench-limiter",
         "--example",
         "speed",
     ]))

@@ -1,4 +1,5 @@
-//! The packages of the examples in Python and Node, with which the tests load the component.
+//! The packages of the examples in Python and Node, with which the tests load the component, and
+//! those that drive a browser.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,41 @@ const MARK: &str = "installed";
 /// Installs what is missing, by pip and npm, below the target directory; never into the system.
 pub(crate) fn install() -> Result<()> {
     python(&target_dir().join("elsewhere/python")).context("the packages for Python")?;
-    node(&target_dir().join("elsewhere/node")).context("the packages for Node")
+    let node_modules = |name: &str, from: &Path| {
+        node(&target_dir().join("elsewhere").join(name), from)
+            .with_context(|| format!("the packages of {}", from.display()))
+    };
+    promtool(&target_dir().join("elsewhere/prometheus")).context("promtool of Prometheus")?;
+    node_modules("node", &example("node"))?;
+    node_modules("page", &root().join("tests/peers/page"))
+}
+
+/// The tool that judges metrics and rules, out of Debian's package: installed, that would start a
+/// server.
+fn promtool(folder: &Path) -> Result<()> {
+    let wanted = "prometheus";
+    if installed(folder, wanted) {
+        return Ok(());
+    }
+    step("fetching promtool");
+    empty(folder)?;
+    run(Command::new("apt-get").current_dir(folder).args([
+        "-qq",
+        "-o",
+        "APT::Sandbox::User=root",
+        "download",
+        wanted,
+    ]))?;
+    let package = fs::read_dir(folder)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|is| is == "deb"))
+        .context("apt-get has left no package")?;
+    run(Command::new("dpkg-deb")
+        .arg("--extract")
+        .arg(&package)
+        .arg(folder))?;
+    fs::remove_file(&package)?;
+    mark(folder, wanted)
 }
 
 fn python(folder: &Path) -> Result<()> {
@@ -39,8 +74,8 @@ fn python(folder: &Path) -> Result<()> {
     mark(folder, &wanted)
 }
 
-fn node(folder: &Path) -> Result<()> {
-    let wanted = read(&example("node/package-lock.json"))?;
+fn node(folder: &Path, from: &Path) -> Result<()> {
+    let wanted = read(&from.join("package-lock.json"))?;
     if installed(folder, &wanted) {
         return Ok(());
     }
@@ -52,12 +87,11 @@ fn node(folder: &Path) -> Result<()> {
             found.trim()
         );
     }
-    step("installing the example's packages for Node");
+    step(format!("installing the packages of {}", from.display()));
     empty(folder)?;
     for file in ["package.json", "package-lock.json"] {
         let to = folder.join(file);
-        fs::copy(example("node").join(file), &to)
-            .with_context(|| format!("cannot write {}", to.display()))?;
+        fs::copy(from.join(file), &to).with_context(|| format!("cannot write {}", to.display()))?;
     }
     run(Command::new("npm")
         .current_dir(folder)

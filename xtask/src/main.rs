@@ -6,6 +6,7 @@
 
 mod bench;
 mod component;
+mod deb;
 mod demo;
 mod elsewhere;
 mod fuzz;
@@ -25,8 +26,9 @@ cargo xtask COMMAND
 
   setup       installs what building and testing need, and only what is missing:
               Rust targets and components by rustup; as root on Debian also OpenSSL
-              and Bouncy Castle, the CMP peers of the tests; the examples' packages for Python and Node,
-              by pip and npm, below target/elsewhere/
+              and Bouncy Castle, the CMP peers of the tests, PostgreSQL, Redis and Chromium; the
+              examples' packages for Python and Node, by pip and npm, and promtool, below
+              target/elsewhere/
   demo        sets up, builds abide and lets it tell its story: an enrollment at the
               built-in CA that is killed while it waits, and goes on
   test        sets up; formatting, lints, documentation, all tests
@@ -44,6 +46,14 @@ cargo xtask COMMAND
   bench enroll
               whole enrollments at `abide mock-ca`: own work of one, rate of 64 in flight
               beside that of the bare exchanges and commits, memory of 2000 that wait
+  bench schedule
+              claiming and completing tasks: 10 000 and 1 000 000 of them in SQLite and in
+              PostgreSQL, and four workers beside one and beside a plain SKIP LOCKED loop
+  bench limiter
+              one decision of the rate limiter, natively, in the sandbox, and the crate governor's
+  bench gateway
+              requests per second and waiting time through `abide gateway` and through nginx
+              as a plain proxy, in turns; installs nginx and wrk
   fuzz        runs hostile inputs against the crates of the guest; needs a C++ compiler
     --seconds N       for each target, 3 unless given
     TARGET …          all of fuzz/fuzz_targets unless given
@@ -56,6 +66,8 @@ cargo xtask COMMAND
               at OpenSSL's server and at one on Bouncy Castle; then the books are balanced
     --rounds N        orders at each, 100 unless given
     --seed S          what their fate follows from, printed otherwise
+  deb         builds the Debian package with manual pages and completions, to
+              target/debian/; installs cargo-deb
   help        this page
 
 Environment
@@ -88,6 +100,7 @@ fn run() -> Result<ExitCode> {
         "fuzz" => fuzz::run(rest),
         "sim" => sim::run(rest),
         "kill" => kill::run(rest),
+        "deb" if rest.is_empty() => deb::run(),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(ExitCode::SUCCESS)

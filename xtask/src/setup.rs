@@ -1,6 +1,7 @@
 //! What building and testing need. Safe to repeat: it looks first and installs what is missing.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -31,7 +32,7 @@ const DATABASE: &str = "postgresql";
 const NO_CLUSTER: &str = "/etc/postgresql-common/createcluster.d/only-for-tests.conf";
 
 /// The peers of the tests.
-const PACKAGES: [Package; 6] = [
+const PACKAGES: [Package; 8] = [
     Package {
         name: "openssl",
         sign: ("openssl", "version"),
@@ -53,6 +54,14 @@ const PACKAGES: [Package; 6] = [
         sign: ("ls", "/usr/share/java/bcpkix.jar"),
     },
     Package {
+        name: "redis-server",
+        sign: ("redis-server", "--version"),
+    },
+    Package {
+        name: "chromium",
+        sign: ("chromium", "--version"),
+    },
+    Package {
         name: DATABASE,
         // In a folder named by its version, outside of the path.
         sign: (
@@ -61,6 +70,22 @@ const PACKAGES: [Package; 6] = [
         ),
     },
 ];
+
+/// What `cargo xtask bench gateway` compares with, and measures with.
+const PROXIES: [Package; 2] = [
+    Package {
+        name: "nginx-light",
+        sign: ("nginx", "-v"),
+    },
+    Package {
+        name: "wrk",
+        // It has no option that ends well.
+        sign: ("which", "wrk"),
+    },
+];
+
+/// While this is there and fails, Debian's packages start no services of the machine.
+const NO_SERVICES: &str = "/usr/sbin/policy-rc.d";
 
 /// `cargo xtask setup`.
 pub(crate) fn run() -> Result<ExitCode> {
@@ -108,7 +133,32 @@ pub(crate) fn for_testing() -> Result<()> {
 
 /// The peers of the tests and of the benchmarks.
 pub(crate) fn peers() -> Result<()> {
-    let names = missing();
+    let only_for_tests = missing(&PACKAGES).contains(&DATABASE);
+    if only_for_tests && installable() {
+        fs::create_dir_all(Path::new(NO_CLUSTER).parent().unwrap_or(Path::new("/")))?;
+        fs::write(NO_CLUSTER, "create_main_cluster = false\n")?;
+    }
+    let installed = install(&PACKAGES);
+    if only_for_tests && installable() {
+        // Who installs a server for other purposes later gets what Debian promises.
+        fs::remove_file(NO_CLUSTER)?;
+    }
+    installed
+}
+
+/// A proxy to compare with, and a load generator. Only a benchmark wants them.
+pub(crate) fn proxies() -> Result<()> {
+    install(&PROXIES)
+}
+
+/// Whether this program may install Debian's packages.
+fn installable() -> bool {
+    Path::new("/etc/debian_version").exists()
+        && capture(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+fn install(packages: &[Package]) -> Result<()> {
+    let names = missing(packages);
     if names.is_empty() {
         return Ok(());
     }
@@ -116,36 +166,35 @@ pub(crate) fn peers() -> Result<()> {
     if !Path::new("/etc/debian_version").exists() {
         bail!("missing, by the names of Debian's packages: {list}; install what corresponds here");
     }
-    if capture(Command::new("id").arg("-u"))?.trim() != "0" {
+    if !installable() {
         bail!("missing: {list}; as root: apt-get update && apt-get install {list}");
     }
     step("refreshing the list of Debian packages");
     run_command(apt().args(["-qq", "update"]))?;
     step(format!("installing {list}"));
-    let only_for_tests = names.contains(&DATABASE);
-    if only_for_tests {
-        fs::create_dir_all(Path::new(NO_CLUSTER).parent().unwrap_or(Path::new("/")))?;
-        fs::write(NO_CLUSTER, "create_main_cluster = false\n")?;
+    let own_policy = !Path::new(NO_SERVICES).exists();
+    if own_policy {
+        fs::write(NO_SERVICES, "#!/bin/sh\nexit 101\n")?;
+        fs::set_permissions(NO_SERVICES, fs::Permissions::from_mode(0o755))?;
     }
     let installed = run_command(
         apt()
             .args(["-qq", "--yes", "--no-install-recommends", "install"])
             .args(&names),
     );
-    if only_for_tests {
-        // Who installs a server for other purposes later gets what Debian promises.
-        fs::remove_file(NO_CLUSTER)?;
+    if own_policy {
+        fs::remove_file(NO_SERVICES)?;
     }
     installed?;
-    let still = missing();
+    let still = missing(packages);
     if !still.is_empty() {
         bail!("installed, but still not usable: {}", still.join(" "));
     }
     Ok(())
 }
 
-fn missing() -> Vec<&'static str> {
-    PACKAGES
+fn missing(packages: &[Package]) -> Vec<&'static str> {
+    packages
         .iter()
         .filter(|package| !package.present())
         .map(|package| package.name)

@@ -64,6 +64,7 @@ impl enroll::Host for Imports {
             now_ms: claim.now_ms,
             until_ms: claim.until_ms,
             limit: claim.limit,
+            excluded: claim.excluded,
         })
         .map_err(from_storage_error)?;
         Ok(enroll::Claims {

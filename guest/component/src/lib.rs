@@ -38,6 +38,8 @@ mod verifier;
 #[cfg(not(any(feature = "enroller", feature = "verifier")))]
 #[path = "verifier/alone.rs"]
 mod verifier;
+#[cfg(feature = "enroller")]
+mod zombies;
 
 /// Implements the world.
 struct Component;

@@ -12,9 +12,23 @@ use crate::host::{Imports, to_key_kind};
 use crate::transactions::{to_failure, to_history_entry};
 
 impl wit::Guest for Component {
-    fn create(wish: wit::Wish) -> Result<(wit::Order, bool), wit::OrderError> {
-        orders::create(&Imports, from_wish(wish))
+    fn create(
+        wish: wit::Wish,
+        admission: Option<wit::Admission>,
+    ) -> Result<(wit::Order, bool), wit::OrderError> {
+        let admission = admission.map(|admission| orders::Admission {
+            buffered: admission.buffered,
+            reason: admission.reason,
+            notes: admission.notes,
+        });
+        orders::create(&Imports, from_wish(wish), admission.as_ref())
             .map(|(order, is_new)| (to_order(order), is_new))
+            .map_err(to_error)
+    }
+
+    fn promote(id: String, why: String) -> Result<(wit::Order, bool), wit::OrderError> {
+        orders::promote(&Imports, &id, &why)
+            .map(|(order, is_promoted)| (to_order(order), is_promoted))
             .map_err(to_error)
     }
 
@@ -133,7 +147,7 @@ pub(crate) fn to_order(order: orders::Order) -> wit::Order {
     }
 }
 
-fn to_state(state: OrderState) -> wit::State {
+pub(crate) fn to_state(state: OrderState) -> wit::State {
     match state {
         OrderState::NotStarted => wit::State::NotStarted,
         OrderState::Buffered => wit::State::Buffered,

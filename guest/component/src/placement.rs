@@ -2,16 +2,23 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use abide_policy::selector::{self, Criteria, Routing};
+use abide_policy::selector::{self, ClassConfig, Criteria, Routing, Selector};
 use abide_policy::shard::{self, Heartbeat, Placement, ShardError, Sharding, Standing};
 
 use crate::Component;
 use crate::bindings::exports::abide::cmp::placement as wit;
-use crate::policy::{parsed, reported};
+use crate::policy::{parsed, reported, whole};
 
 impl wit::Guest for Component {
     type Router = Router;
     type View = View;
+
+    fn from_class(config: String) -> Result<String, Vec<wit::Mistake>> {
+        let config: ClassConfig =
+            serde_json::from_str(&config).map_err(|error| whole(error.to_string()))?;
+        let selector = Selector::from_class(&config).map_err(|error| whole(error.to_string()))?;
+        serde_json::to_string(&selector).map_err(|error| whole(error.to_string()))
+    }
 
     fn next_epoch(
         policy: String,
@@ -158,6 +165,14 @@ impl wit::GuestView for View {
             Err(ShardError::NoWorkers) => Err(wit::ShardError::NoWorkers),
             Err(ShardError::UnknownWorker) => Err(wit::ShardError::UnknownWorker),
             Err(ShardError::StaleView) => Err(wit::ShardError::StaleView),
+        }
+    }
+
+    fn share(&self) -> String {
+        let share = (&self.policy, &*self.view.borrow());
+        match serde_json::to_string(&share) {
+            Ok(text) => text,
+            Err(_) => unreachable!("a String takes every octet, and nothing in it is a map"),
         }
     }
 }

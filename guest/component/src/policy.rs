@@ -40,7 +40,7 @@ pub(crate) fn reported(mistakes: Vec<Mistake>) -> Vec<wit::Mistake> {
         .collect()
 }
 
-fn whole(problem: String) -> Vec<wit::Mistake> {
+pub(crate) fn whole(problem: String) -> Vec<wit::Mistake> {
     alloc::vec![wit::Mistake {
         path: String::new(),
         problem,

@@ -1,7 +1,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use abide_enroll::schedule::Policies;
+use abide_enroll::schedule::{Policies, Share};
 use abide_enroll::{orders, schedule};
 
 use crate::Component;
@@ -18,15 +18,28 @@ impl wit::Guest for Component {
         free: u32,
         started_ms: u64,
         policies: String,
+        share: Option<wit::Share>,
     ) -> Result<wit::Batch, wit::OrderError> {
         let policies = Policies::from_json(&policies).map_err(to_error)?;
-        let batch =
-            schedule::claim(&Imports, &worker, free, started_ms, &policies).map_err(to_error)?;
+        let share = share
+            .map(|share| Share::from_json(&share.view, share.excluded))
+            .transpose()
+            .map_err(to_error)?;
+        let batch = schedule::claim(
+            &Imports,
+            &worker,
+            free,
+            started_ms,
+            &policies,
+            share.as_ref(),
+        )
+        .map_err(to_error)?;
         Ok(wit::Batch {
             work: batch.work.into_iter().map(to_work).collect(),
             next_look_ms: batch.next_look_ms,
             dead: batch.dead,
             spread: batch.spread,
+            foreign: batch.foreign,
         })
     }
 
@@ -75,6 +88,28 @@ impl wit::Guest for Component {
             .map(to_task)
             .map_err(to_error)
     }
+
+    fn endpoints(
+        policies: String,
+        cursor: Option<String>,
+        limit: u32,
+    ) -> Result<(Vec<wit::EndpointHealth>, Option<String>), wit::OrderError> {
+        let policies = Policies::from_json(&policies).map_err(to_error)?;
+        schedule::endpoints(&Imports, &policies.retry, cursor.as_deref(), limit)
+            .map(|(page, next)| (page.into_iter().map(to_health).collect(), next))
+            .map_err(to_error)
+    }
+}
+
+fn to_health(health: schedule::EndpointHealth) -> wit::EndpointHealth {
+    wit::EndpointHealth {
+        server: health.server,
+        retries_left: health.retries_left,
+        retries: health.retries,
+        throttled: health.throttled,
+        not_before_ms: health.not_before_ms,
+        updated_ms: health.updated_ms,
+    }
 }
 
 fn from_issuer(issuer: wit::Issuer) -> orders::Issuer {
@@ -83,6 +118,8 @@ fn from_issuer(issuer: wit::Issuer) -> orders::Issuer {
         updates: issuer.updates,
         profile: issuer.profile,
         server: issuer.server,
+        endpoints: issuer.endpoints,
+        route: issuer.route,
         recipient: issuer.recipient,
         credential: from_credential(issuer.credential),
         trusted: issuer.trusted,

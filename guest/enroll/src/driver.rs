@@ -9,7 +9,7 @@ use minicbor::bytes::ByteVec;
 
 use crate::enrollment::{Enrollment, Generated, Want};
 use crate::failure::{Failure, FailureClass};
-use crate::host::{Event, Filter, Host, Level, NetworkError, Response, StorageError};
+use crate::host::{Change, Event, Filter, Host, Level, NetworkError, Response, StorageError};
 use crate::information::{Answer, InformationRequest};
 use crate::limits;
 use crate::machine::{give_up, handle_message, handle_trouble};
@@ -193,6 +193,30 @@ pub(crate) fn go_on(host: &dyn Host, enrollment: &Enrollment) -> Result<(Progres
 /// order has had none.
 pub(crate) fn last(host: &dyn Host, order: &str) -> Result<Option<Progress>, Error> {
     Ok(Session::load(host, order)?.map(Session::progress))
+}
+
+/// The open transaction of an order, ended for good, with what is to be written for that. A chain
+/// that is stored is kept; what the CA may have issued is a declared orphan.
+pub(crate) fn abandoned(
+    host: &dyn Host,
+    order: &str,
+    why: &str,
+) -> Result<Option<(Progress, Vec<Change>)>, Error> {
+    let Some(mut session) = Session::load(host, order)? else {
+        return Ok(None);
+    };
+    if !session.record.phase.is_open() {
+        return Ok(None);
+    }
+    session.record = give_up(
+        session.record,
+        FailureClass::Permanent,
+        why,
+        "order anew if the certificate is still wanted",
+        host.now_ms(),
+    );
+    let changes = session.changes();
+    Ok(Some((session.progress(), changes)))
 }
 
 /// One transaction by its id in hexadecimal.
@@ -395,11 +419,7 @@ impl<'h> Session<'h> {
 
     /// Stores the record; with it the order, when the transaction has come to an end.
     fn store(&mut self) -> Result<(), Error> {
-        let mut changes = alloc::vec![self.record.put(Some(self.version))];
-        if !self.record.phase.is_open() {
-            changes.push(self.order.put(&self.record, Some(self.order_version)));
-        }
-        let versions = self.host.commit(changes).map_err(storage)?;
+        let versions = self.host.commit(self.changes()).map_err(storage)?;
         let Some(&version) = versions.first() else {
             return Err(Error::Storage(
                 "the host did not tell the version it wrote".into(),
@@ -408,6 +428,15 @@ impl<'h> Session<'h> {
         self.version = version;
         self.order_version = versions.get(1).copied().unwrap_or(self.order_version);
         Ok(())
+    }
+
+    /// What writes the record as it is now.
+    fn changes(&self) -> Vec<Change> {
+        let mut changes = alloc::vec![self.record.put(Some(self.version))];
+        if !self.record.phase.is_open() {
+            changes.push(self.order.put(&self.record, Some(self.order_version)));
+        }
+        changes
     }
 
     fn end_changed(&mut self, what: &str) -> Result<(), Error> {

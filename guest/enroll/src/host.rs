@@ -79,6 +79,8 @@ pub struct Claim {
     pub until_ms: u64,
     /// The most records.
     pub limit: u32,
+    /// Accounts whose records are left out.
+    pub excluded: Vec<String>,
 }
 
 /// A record under a new lease.

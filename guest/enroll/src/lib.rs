@@ -39,6 +39,7 @@ mod reply;
 mod request;
 mod revocation;
 pub mod schedule;
+pub mod zombies;
 
 pub use deviations::{Deviation, Deviations};
 pub use driver::{

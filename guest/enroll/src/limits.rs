@@ -83,3 +83,22 @@ pub const WORKER: usize = 128;
 /// Overdue tasks that are moved in one commit, each with the guard of its lease: a host takes
 /// at least 256 changes.
 pub const SPREAD: usize = 100;
+
+/// Lines that quality of service adds to the history of an order: one for each policy of a chain,
+/// which has at most 32, and one for what came of it.
+pub const NOTES: usize = 40;
+
+/// Octets of such a line. An origin or an account may be named in it.
+pub const NOTE: usize = 1024;
+
+/// Octets of what a worker knows of the list of workers: some lists of as many names as there may
+/// be workers.
+pub const VIEW: usize = 2 * 1024 * 1024;
+
+/// Claims in one call while all that is claimed belongs to others. Each finds at least one account
+/// that is not this worker's, and the next call goes on from there.
+pub const SHARD_ROUNDS: u32 = 8;
+
+/// The longest wait of a task that met too many others at the record of its endpoint, in
+/// milliseconds: they are done within one.
+pub const ENDPOINT_BUSY_MS: u64 = 1000;

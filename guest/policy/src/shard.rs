@@ -72,6 +72,7 @@ pub struct Epoch {
 /// fails, there was no heartbeat, or a worker that can read but not report would go on after it
 /// was given up. A worker that leaves in good order stops acting before it takes itself off.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct View {
     epoch: Epoch,
     /// When the heartbeat began that read the list last.

@@ -110,6 +110,11 @@ pub enum Position<'a> {
         /// When, in milliseconds since the epoch.
         at_ms: u64,
     },
+    /// Its task failed too often, and was put aside.
+    Dead {
+        /// Why.
+        reason: &'a str,
+    },
     /// What is stored cannot be read.
     Unreadable,
 }
@@ -306,6 +311,14 @@ impl Position<'_> {
                 at_ms.max(now_ms),
                 Vec::from([("nextAttemptAt".to_owned(), format!("{}", Utc(at_ms)))]),
             ),
+            Self::Dead { reason } => {
+                let description = "Its task is a dead letter: mend the cause and replay that";
+                return Action {
+                    description: description.to_owned(),
+                    message: None,
+                    context: Vec::from([("deadLetter".to_owned(), reason.to_owned())]),
+                };
+            }
             Self::Unreadable => {
                 let description = "What is stored cannot be read: it can only be canceled, or \
                                    read by the version of abide that wrote it";

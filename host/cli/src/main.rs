@@ -6,8 +6,10 @@ mod config;
 mod demo;
 mod enroll;
 mod exit;
+mod gateway;
 mod inspect;
 mod interrupt;
+mod manual;
 mod mock_ca;
 mod orders;
 mod output;
@@ -16,9 +18,12 @@ mod prompt;
 mod remote;
 mod serve;
 mod services;
+mod shards;
+mod store;
 mod table;
 mod tasks;
 mod transactions;
+mod zombies;
 
 use std::process::ExitCode;
 
@@ -41,14 +46,20 @@ struct Cli {
 enum Command {
     Enroll(Box<enroll::Enroll>),
     Transactions(transactions::Transactions),
+    Store(store::Store),
     Serve(serve::Serve),
+    Gateway(Box<gateway::Gateway>),
     Orders(orders::Orders),
     Tasks(tasks::Tasks),
+    Zombies(zombies::Zombies),
     Policy(policy::Policy),
+    Shards(shards::Shards),
     Config(config::Config),
     Inspect(inspect::Inspect),
     MockCa(mock_ca::MockCa),
     Demo(demo::Demo),
+    Completions(manual::Completions),
+    Manual(manual::Manual),
 }
 
 fn main() -> ExitCode {
@@ -56,7 +67,7 @@ fn main() -> ExitCode {
     // One thread: a command does one thing at a time, and threads take time to start. A service
     // does many.
     let mut builder = match cli.command {
-        Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
+        Command::Serve(_) | Command::Gateway(_) => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
     let exit = match builder.enable_all().build() {
@@ -74,13 +85,19 @@ async fn run(command: Command) -> Exit {
         Command::Enroll(args) => enroll::run(&args).await,
         Command::Transactions(args) => transactions::run(&args).await,
         Command::Serve(args) => serve::run(&args).await,
+        Command::Store(args) => store::run(&args).await,
+        Command::Gateway(args) => gateway::run(&args).await,
         Command::Orders(args) => orders::run(&args).await,
         Command::Tasks(args) => tasks::run(&args).await,
+        Command::Zombies(args) => zombies::run(&args).await,
         Command::Policy(args) => policy::run(&args).await,
+        Command::Shards(args) => shards::run(&args).await,
         Command::Config(args) => config::run(&args).await,
         Command::Inspect(args) => inspect::run(&args).await,
         Command::MockCa(args) => mock_ca::run(&args).await,
         Command::Demo(args) => demo::run(&args).await,
+        Command::Completions(args) => manual::completions(&args),
+        Command::Manual(args) => manual::manual(&args),
     }
 }
 
@@ -110,7 +127,17 @@ mod tests {
              --check-after 1 --implicit-confirm --repeat refuse --path /pkix/ \
              --p10cr-cert-req-id -1",
             "abide demo",
+            "abide completions bash",
+            "abide manual --to man",
+            "abide store backup --to x --store y --keys z",
+            "abide store restore --from x",
+            "abide store check --output json",
             "abide serve --config abide.toml --log json",
+            "abide gateway --listen 127.0.0.1:0 --upstream http://ca/pkix/ --upstream http://b/ \
+             --admin 127.0.0.1:0 --require-protection --allow ir,cr --rate-limit 60/10 \
+             --by-address --trusted root.pem --secret 3078=env:X --trusted-hop 10.0.0.0/8",
+            "abide gateway --config gateway.toml --log json",
+            "abide gateway --schema",
             "abide config check --config x",
             "abide config schema",
             "abide orders create --subject /CN=a --sans a.example,b --key-kind ec-p384 --key k",
@@ -118,6 +145,13 @@ mod tests {
             "abide orders list --state ACTIVE --account a --output json --url http://x:1",
             "abide orders cancel id --why no",
             "abide tasks replay id",
+            "abide orders cancel id --force",
+            "abide zombies list",
+            "abide zombies hydrate --order id --apply --force",
+            "abide zombies hydrate --from 2026-06-01T00:00:00Z --to 2026-06-02T00:00:00Z",
+            "abide shards owner --account prod",
+            "abide shards route --issuer x --account prod --origin deck --config abide.toml",
+            "abide config import gate.yml",
             "abide policy plot --order id --svg x.svg",
         ] {
             Cli::try_parse_from(line.split_whitespace()).expect(line);
@@ -134,7 +168,13 @@ mod tests {
             "abide enroll --cmd ir --server x --min-poll 0",
             "abide enroll --cmd ir --server x --pbm-iterations 99",
             "abide transactions show nothex",
+            "abide zombies hydrate",
+            "abide zombies hydrate --from 2026-06-01T00:00:00Z",
+            "abide zombies hydrate --from x --to y",
             "abide inspect x --secret pass:x",
+            "abide gateway",
+            "abide gateway --config x --upstream http://ca/",
+            "abide gateway --upstream http://ca/ --rate-limit 60",
         ] {
             let error = Cli::try_parse_from(line.split_whitespace()).expect_err(line);
             assert_eq!(error.exit_code(), i32::from(Exit::Usage.code()), "{line}");

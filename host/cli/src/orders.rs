@@ -58,6 +58,10 @@ enum Command {
             hide_default_value = true
         )]
         why: String,
+        /// Whatever holds it: its worker is stopped, and what the CA may still issue for it is a
+        /// declared orphan
+        #[arg(long)]
+        force: bool,
     },
     /// Follow an order until it has its certificate, or fails
     Watch {
@@ -173,7 +177,16 @@ async fn act(args: &Orders) -> Result<Exit, Stop> {
         Command::List(list) => return show_list(&service, list, args.output).await,
         Command::Show { id } => service.get(&path(id, "")).await?,
         Command::Renew { id } => service.post(&path(id, "/renew"), None).await?,
-        Command::Cancel { id, why } => {
+        Command::Cancel {
+            id,
+            why,
+            force: true,
+        } => {
+            let (id, why) = (percent(id), percent(why));
+            let path = format!("/v1/admin/force-cancel?executionId={id}&reason={why}");
+            service.put(&path).await?
+        }
+        Command::Cancel { id, why, .. } => {
             let body = json!({ "why": why });
             service.post(&path(id, "/cancel"), Some(&body)).await?
         }
@@ -210,6 +223,8 @@ fn wish(create: &Create) -> Result<Value, Stop> {
     put("account", Some(create.account.clone().into()));
     put("application", Some(create.application.clone().into()));
     put("origin", Some("cli".into()));
+    // Somebody sits there.
+    put("by_hand", create.wait.then(|| true.into()));
     put("renews", Some((!create.once).into()));
     if let Some(file) = &create.csr {
         let csr = pem::encode("CERTIFICATE REQUEST", &pem::request("--csr", file)?);

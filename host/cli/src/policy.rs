@@ -97,6 +97,18 @@ fn explain(explanation: &Value, now: u64) -> String {
         writeln!(out, "  {}  {}", text(&step["at"]), text(&step["text"]))
             .expect("a String takes all");
     }
+    let endpoints = explanation["endpoints"].as_array();
+    if let Some(endpoints) = endpoints.filter(|endpoints| !endpoints.is_empty()) {
+        out.push_str("a new transaction goes to the first endpoint that matches\n");
+        for endpoint in endpoints {
+            let matches = match endpoint["matches"].as_bool() {
+                Some(true) => "yes",
+                _ => "no",
+            };
+            let (url, why) = (text(&endpoint["url"]), text(&endpoint["why"]));
+            writeln!(out, "  {matches:<3} {url}  {why}").expect("a String takes all");
+        }
+    }
     out.push_str("if each attempt fails, the next ones are\n");
     for (earliest, latest) in forecast(explanation) {
         writeln!(out, "  {}", span(earliest, latest, now)).expect("a String takes all");

@@ -123,6 +123,11 @@ impl Service {
         self.json(Method::POST, path, body).await
     }
 
+    /// Puts what the path says.
+    pub(crate) async fn put(&self, path: &str) -> Result<Value, Stop> {
+        self.json(Method::PUT, path, None).await
+    }
+
     /// Asks for text.
     pub(crate) async fn text(&self, path: &str) -> Result<String, Stop> {
         self.call(Method::GET, path, None).await

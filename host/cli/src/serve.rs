@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use abide_service::config::Mistake;
 use abide_service::log::{self, Form};
 use abide_service::{Service, StartError};
 use clap::{Args, ValueEnum};
@@ -19,12 +20,36 @@ pub(crate) struct Serve {
     /// The configuration; `abide config schema` tells what may be in it
     #[arg(long, value_name = "FILE", default_value = "abide.toml")]
     config: PathBuf,
+    #[command(flatten)]
+    log: Log,
+}
+
+/// How a long-running command logs.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Log {
     /// The form of the log on the standard error
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     log: LogForm,
     /// How much is logged
     #[arg(long, value_enum, default_value_t, value_name = "LEVEL")]
     log_level: LogLevel,
+}
+
+impl Log {
+    /// From now on.
+    pub(crate) fn start(self) {
+        let form = match self.log {
+            LogForm::Text => Form::Text,
+            LogForm::Json => Form::Json,
+        };
+        let level = match self.log_level {
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+        };
+        log::start(form, level, std::io::stderr().is_terminal());
+    }
 }
 
 /// The form of the log.
@@ -53,17 +78,7 @@ enum LogLevel {
 
 /// Runs the command until it is told to stop.
 pub(crate) async fn run(args: &Serve) -> Exit {
-    let form = match args.log {
-        LogForm::Text => Form::Text,
-        LogForm::Json => Form::Json,
-    };
-    let level = match args.log_level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-    };
-    log::start(form, level, std::io::stderr().is_terminal());
+    args.log.start();
     // Heard from now on: whoever stops a service that just starts means it too.
     let mut interrupt = Interrupt::new();
     let service = tokio::select! {
@@ -83,17 +98,20 @@ pub(crate) async fn run(args: &Serve) -> Exit {
 
 fn fail(error: StartError) -> Exit {
     match error {
-        StartError::Config(mistakes) => {
-            for mistake in &mistakes {
-                output::say(&mistake.to_string());
-            }
-            let count = mistakes.len();
-            let stop = Stop::usage(format!(
-                "the configuration has {count} {}",
-                if count == 1 { "mistake" } else { "mistakes" }
-            ));
-            output::fail(&stop, Format::Text)
-        }
+        StartError::Config(mistakes) => mistaken(&mistakes),
         other => output::fail(&Stop::host(other.to_string()), Format::Text),
     }
+}
+
+/// Names every mistake of a configuration.
+pub(crate) fn mistaken(mistakes: &[Mistake]) -> Exit {
+    for mistake in mistakes {
+        output::say(&mistake.to_string());
+    }
+    let count = mistakes.len();
+    let stop = Stop::usage(format!(
+        "the configuration has {count} {}",
+        if count == 1 { "mistake" } else { "mistakes" }
+    ));
+    output::fail(&stop, Format::Text)
 }

@@ -108,6 +108,7 @@ impl storage::Host for Ctx {
         mut claim: storage::Claim,
     ) -> wasmtime::Result<Result<storage::Claims, storage::StorageError>> {
         claim.limit = claim.limit.min(limits::CLAIM_RECORDS);
+        claim.excluded.truncate(limits::CLAIM_EXCLUDED);
         claim.now_ms = claim.now_ms.min(LATEST_MS);
         let latest = claim.now_ms.saturating_add(limits::LEASE_MS);
         claim.until_ms = claim.until_ms.clamp(claim.now_ms, latest);

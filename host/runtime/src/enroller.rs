@@ -10,7 +10,7 @@ use crate::Services;
 use crate::ctx::{AbideView, Ctx, add_to_linker};
 use crate::engine::Shared;
 use crate::error::{CallError, HostError};
-use crate::orders::{Orders, Schedule};
+use crate::orders::{Orders, Schedule, Zombies};
 use crate::pool::{Guest, Pool, World};
 use crate::wit::enroller::{Enroller as Bindings, EnrollerPre};
 use crate::wit::transactions::{Enrollment, Progress, Transaction};
@@ -59,6 +59,12 @@ impl Enroller {
     pub fn schedule(&self) -> Schedule {
         let pool = self.pool.clone();
         Schedule { pool }
+    }
+
+    /// Orders that nobody works on, on the same instances.
+    pub fn zombies(&self) -> Zombies {
+        let pool = self.pool.clone();
+        Zombies { pool }
     }
 
     /// Begins a transaction for an order that has no open one.

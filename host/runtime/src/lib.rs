@@ -21,6 +21,7 @@
 
 mod admission;
 pub mod components;
+pub mod counters;
 mod ctx;
 mod engine;
 mod enroller;
@@ -50,7 +51,7 @@ pub use error::{CallError, HostError, OrderCallError, Warning};
 pub use gate::Gate;
 pub use keys::{FileKeys, KeyFileError};
 pub use network::{HttpConfig, HttpNetwork, NetworkConfigError};
-pub use orders::{Orders, Schedule};
+pub use orders::{Orders, Schedule, Zombies};
 pub use placement::{Router, ShardView};
 pub use services::{Keys, Network, NoTelemetry, Services, Storage, Telemetry};
 pub use storage::{MemoryStorage, OpenError, PostgresConfig, PostgresStorage, SqliteStorage};

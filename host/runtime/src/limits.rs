@@ -60,6 +60,10 @@ pub const CHANGES: usize = 256;
 /// Records in one claim: the longest batch that a policy may ask for.
 pub const CLAIM_RECORDS: u32 = 1000;
 
+/// Accounts that one claim leaves out. A fleet that shares out accounts has some thousands; of
+/// more, tasks are claimed and handed back.
+pub const CLAIM_EXCLUDED: usize = 100_000;
+
 /// The longest lease, whatever the guest asks for: who is silent for a day is dead.
 pub const LEASE_MS: u64 = 24 * 3600 * 1000;
 
@@ -160,3 +164,27 @@ pub const KEY_NAME: usize = 200;
 
 /// Made keys that are held in memory. One takes some kibibytes; the others are read again.
 pub const MADE_KEYS: usize = 10_000;
+
+/// How long a limiter waits for its store: longer than a store on the same network takes, shorter
+/// than anybody notices.
+pub const COUNTERS_PATIENCE: Duration = Duration::from_millis(100);
+
+/// The first time in which a store that did not answer is not asked, and the longest; it doubles
+/// in between.
+pub const COUNTERS_AWAY: (Duration, Duration) =
+    (Duration::from_millis(100), Duration::from_secs(1));
+
+/// Tries against others who take from the same bucket, or change the same setting.
+pub const COUNTERS_RACES: usize = 32;
+
+/// Callers whose settings are remembered. Each takes some hundred octets.
+pub const COUNTERS_BELIEVED: usize = 10_000;
+
+/// How old the settings of a store of records may be: they are effective within a second.
+pub const COUNTERS_SETTINGS_AGE: Duration = Duration::from_millis(500);
+
+/// Between two searches for buckets of which nothing counts any longer.
+pub const COUNTERS_SWEEP: Duration = Duration::from_secs(60);
+
+/// Buckets that are forgotten at once.
+pub const COUNTERS_SWEPT: u32 = 200;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::enroller::EnrollerWorld;
 use crate::error::OrderCallError;
 use crate::pool::Pool;
-use crate::wit::orders::{Explanation, Order, OrderFilter, Wish};
-use crate::wit::schedule::{Batch, Issuer, Ran, Task, Work};
+use crate::wit::orders::{Admission, Explanation, Order, OrderFilter, Wish};
+use crate::wit::schedule::{Batch, EndpointHealth, Issuer, Ran, Share, Task, Work};
+use crate::wit::zombies::{Hydrated, Span, Zombie};
 
 /// Runs one exported function of an interface on a pooled instance.
 macro_rules! call {
@@ -26,9 +27,19 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Accepts a wish with its first task; `false` when its order stood already.
-    pub async fn create(&self, wish: &Wish) -> Result<(Order, bool), OrderCallError> {
-        Ok(call!(self.abide_cmp_orders.call_create(wish))?)
+    /// Accepts a wish with its first task, unless it is to wait; `false` when its order stood
+    /// already.
+    pub async fn create(
+        &self,
+        wish: &Wish,
+        admission: Option<&Admission>,
+    ) -> Result<(Order, bool), OrderCallError> {
+        Ok(call!(self.abide_cmp_orders.call_create(wish, admission))?)
+    }
+
+    /// A buffered order starts; `false` when it is not buffered any more.
+    pub async fn promote(&self, id: &str, why: &str) -> Result<(Order, bool), OrderCallError> {
+        Ok(call!(self.abide_cmp_orders.call_promote(id, why))?)
     }
 
     /// One order by its id.
@@ -79,17 +90,18 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Claims what is due, `free` at most.
+    /// Claims what is due, `free` at most; with a share only what is this worker's.
     pub async fn claim(
         &self,
         worker: &str,
         free: u32,
         started_ms: u64,
         policies: &str,
+        share: Option<&Share>,
     ) -> Result<Batch, OrderCallError> {
         Ok(call!(
             self.abide_cmp_schedule
-                .call_claim(worker, free, started_ms, policies)
+                .call_claim(worker, free, started_ms, policies, share)
         )?)
     }
 
@@ -132,6 +144,70 @@ impl Schedule {
     pub async fn replay(&self, order: &str) -> Result<Task, OrderCallError> {
         Ok(call!(self.abide_cmp_schedule.call_replay(order))?)
     }
+
+    /// How endpoints are, in the order of their URLs, `limit` at most, after `cursor`; with the
+    /// cursor of the next page, if there is one.
+    pub async fn endpoints(
+        &self,
+        policies: &str,
+        cursor: Option<&str>,
+        limit: u32,
+    ) -> Result<(Vec<EndpointHealth>, Option<String>), OrderCallError> {
+        Ok(call!(
+            self.abide_cmp_schedule
+                .call_endpoints(policies, cursor, limit)
+        )?)
+    }
+}
+
+/// Orders that nobody works on. See the WIT interface `zombies`.
+#[derive(Clone)]
+pub struct Zombies {
+    pub(crate) pool: Arc<Pool<EnrollerWorld>>,
+}
+
+impl Zombies {
+    /// Zombies among the next `limit` orders after `cursor`, with the cursor of the next page, if
+    /// there is one.
+    pub async fn find(
+        &self,
+        policies: &str,
+        accepted: Option<Span>,
+        cursor: Option<&str>,
+        limit: u32,
+    ) -> Result<(Vec<Zombie>, Option<String>), OrderCallError> {
+        Ok(call!(
+            self.abide_cmp_zombies
+                .call_find(policies, accepted, cursor, limit)
+        )?)
+    }
+
+    /// What would bring an order back, and unless it is a dry run, does it.
+    pub async fn hydrate(
+        &self,
+        policies: &str,
+        order: &str,
+        dry_run: bool,
+        force: bool,
+        by: &str,
+    ) -> Result<Hydrated, OrderCallError> {
+        Ok(call!(
+            self.abide_cmp_zombies
+                .call_hydrate(policies, order, dry_run, force, by)
+        )?)
+    }
+
+    /// Ends an order whatever holds it.
+    pub async fn force_cancel(
+        &self,
+        order: &str,
+        by: &str,
+        why: &str,
+    ) -> Result<Order, OrderCallError> {
+        Ok(call!(
+            self.abide_cmp_zombies.call_force_cancel(order, by, why)
+        )?)
+    }
 }
 
 impl fmt::Debug for Orders {
@@ -143,5 +219,11 @@ impl fmt::Debug for Orders {
 impl fmt::Debug for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Schedule").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Zombies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Zombies").finish_non_exhaustive()
     }
 }

@@ -30,6 +30,18 @@ impl Gate {
         Ok(resident.await?.map(Router))
     }
 
+    /// The selector that a class of Spinnaker with its fields means, from JSON to JSON.
+    pub async fn selector_from_class(
+        &self,
+        config: &str,
+    ) -> Result<Result<String, Vec<Mistake>>, HostError> {
+        self.call(|store, gate| {
+            let placement = gate.abide_cmp_placement();
+            placement.call_from_class(store, config)
+        })
+        .await
+    }
+
     /// A view from the JSON of the policy `cache_sharding` and the list as it was read first: by a
     /// heartbeat that began at `started_ms` and had read it at `now_ms`.
     pub async fn shard_view(
@@ -145,6 +157,16 @@ impl ShardView {
             .call(|store, gate, view| {
                 let views = gate.abide_cmp_placement().view();
                 views.call_read(store, view, epoch, started_ms, now_ms)
+            })
+            .await
+    }
+
+    /// The whole view as text, for [`crate::Schedule::claim`].
+    pub async fn share(&self) -> Result<String, HostError> {
+        self.0
+            .call(|store, gate, view| {
+                let views = gate.abide_cmp_placement().view();
+                views.call_share(store, view)
             })
             .await
     }

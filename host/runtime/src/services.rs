@@ -55,6 +55,15 @@ pub trait Storage: Send + Sync {
         now_ms: u64,
         limit: u32,
     ) -> Result<(u32, u32), storage::StorageError>;
+
+    /// How many records of a kind are in a state, at most `limit`. It is cheap: an index leads to
+    /// them.
+    async fn count_state(
+        &self,
+        kind: &str,
+        state: &str,
+        limit: u32,
+    ) -> Result<u32, storage::StorageError>;
 }
 
 /// The way to the CA.

@@ -45,5 +45,5 @@ pub(crate) mod gate {
 }
 
 pub use enroller::abide::cmp::{keys, network, storage, telemetry};
-pub use enroller::exports::abide::cmp::{orders, schedule, transactions};
+pub use enroller::exports::abide::cmp::{orders, schedule, transactions, zombies};
 pub use gate::exports::abide::cmp::{admission, backoff, message, placement, policy};

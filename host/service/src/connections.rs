@@ -1,6 +1,7 @@
 //! Sockets: a bounded number of connections, bounded in time and size, over TLS or not, closed
 //! in good order at the end.
 
+use std::net::IpAddr;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ use crate::metrics::Metrics;
 pub(crate) struct Peer {
     /// The subject of the client's certificate, which was verified.
     pub(crate) subject: Option<String>,
+    /// Where it calls from.
+    pub(crate) address: IpAddr,
 }
 
 /// Serves until it is told to stop, then lets running requests end.
@@ -64,9 +67,12 @@ pub(crate) async fn serve(
         tokio::spawn(async move {
             metrics.connections.inc();
             let done = match acceptor {
-                Some(acceptor) => secure(stream, acceptor, router, watcher).await,
+                Some(acceptor) => secure(stream, address.ip(), acceptor, router, watcher).await,
                 None => {
-                    let peer = Peer { subject: None };
+                    let peer = Peer {
+                        subject: None,
+                        address: address.ip(),
+                    };
                     speak(stream, peer, router, watcher).await
                 }
             };
@@ -87,6 +93,7 @@ type Watcher = hyper_util::server::graceful::Watcher;
 
 async fn secure(
     stream: TcpStream,
+    address: IpAddr,
     acceptor: TlsAcceptor,
     router: Router,
     watcher: Watcher,
@@ -101,7 +108,7 @@ async fn secure(
         .and_then(|chain| chain.first())
         .and_then(|leaf| x509_cert::Certificate::from_der(leaf).ok())
         .map(|leaf| leaf.tbs_certificate().subject().to_string());
-    speak(stream, Peer { subject }, router, watcher).await
+    speak(stream, Peer { subject, address }, router, watcher).await
 }
 
 async fn speak(

@@ -247,6 +247,7 @@ impl Delivery {
             now_ms,
             until_ms: now_ms.saturating_add(millis(lease)),
             limit: limits::DELIVERIES,
+            excluded: Vec::new(),
         });
         let claims = match told(claims.await.map_err(|error| storage_words(&error)), failing) {
             Some(claims) => claims,

@@ -88,8 +88,54 @@ pub const HOOK_WORDS: usize = 1024;
 /// died in between.
 pub const RECONCILE: Duration = Duration::from_secs(600);
 
-/// Orders that a count by state goes through; a store with more has no such count.
-pub const COUNTED_ORDERS: usize = 20_000;
+/// Between two searches for zombies, at least and at most: each reads every order.
+pub const ZOMBIE_SEARCH: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
 
-/// How old the count of orders may be that the metrics show.
-pub const COUNT_AGE: Duration = Duration::from_secs(30);
+/// Orders that one call hydrates; whoever has more calls again.
+pub const HYDRATED: usize = 1000;
+
+/// Records of a kind and orders of a state that an overview counts.
+pub const COUNTED: u32 = 100_000;
+
+/// Orders that are counted by state to decide about a new one; no threshold is higher.
+pub const COUNTED_STATE: u32 = 1_000_001;
+
+/// How long one look of the promoter may take before another worker does it: some hundred
+/// commits.
+pub const PROMOTION_LEASE: Duration = Duration::from_secs(10);
+
+/// Buffered orders that one look of the promoter considers: the oldest ones.
+pub const CANDIDATES: usize = 2000;
+
+/// Orders that one look of the promoter starts at most, so that it is done within its lease.
+pub const PROMOTED: usize = 500;
+
+/// Between two looks at what operators set about limits: it is effective within a second.
+pub const OVERRIDES_LOOK: Duration = Duration::from_millis(500);
+
+/// How old a look may be that limits are enforced by: ten looks.
+pub const OVERRIDES_AGE: Duration = Duration::from_secs(5);
+
+/// Principals about whose limits operators set something.
+pub const OVERRIDES: usize = 10_000;
+
+/// Times that a setting is written because somebody else set it at the same time.
+pub const OVERRIDES_RACES: u32 = 3;
+
+/// Principals with metrics of their own; each is some lines for every scrape.
+pub const METRIC_PRINCIPALS: usize = 1000;
+
+/// Accounts that are remembered to be others'. With more of them some are found out again.
+pub const FOREIGN_ACCOUNTS: usize = 100_000;
+
+/// Times that the list of workers is read anew in one heartbeat because another worker changed it.
+pub const EPOCH_RACES: u32 = 5;
+
+/// Between two tries of a worker that may serve no account.
+pub const NO_SHARE: Duration = Duration::from_secs(1);
+
+/// The largest capacity that is set while the service runs, and the longest span in seconds: what
+/// the component allows in a configuration.
+pub const CAPACITY: u32 = 1_000_000;
+/// See [`CAPACITY`].
+pub const RATE_SECONDS: u32 = 86_400;

@@ -13,19 +13,20 @@ use abide_host::wit::transactions::{
     SharedSecret,
 };
 use abide_host::{FileKeys, HttpConfig, HttpNetwork, KeyFileError, Keys};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::config::{Allow, Command, Config, Issuer, Mac, Right, Store, Tls, Token};
+use crate::config::{Allow, Command, Config, Issuer, Mac, Right, Store, Token};
 use crate::input::secret::Source;
 use crate::input::{InputError, der, files, names, pem};
-use crate::paths;
+use crate::{paths, tls};
 
 /// What the files of a configuration hold.
 pub(crate) struct Material {
     pub(crate) issuers: BTreeMap<String, schedule::Issuer>,
+    /// Of issuers with several endpoints their routing as JSON, by the name of the issuer.
+    pub(crate) routings: BTreeMap<String, String>,
     pub(crate) keys: FileKeys,
     /// The way to each endpoint, by its URL.
     pub(crate) networks: BTreeMap<String, HttpNetwork>,
@@ -52,6 +53,7 @@ pub(crate) async fn gather(config: &Config, report: &mut Report<'_>) -> Material
     let mut keys = FileKeys::new();
     let mut issuers = BTreeMap::new();
     let mut networks = Networks::default();
+    let mut routings = BTreeMap::new();
     for (name, given) in &config.issuers {
         let mut reader = Reader {
             config,
@@ -60,13 +62,23 @@ pub(crate) async fn gather(config: &Config, report: &mut Report<'_>) -> Material
             report,
         };
         if let Some(issuer) = reader.issuer(&mut keys).await {
-            reader.network(&issuer.server, &mut networks);
+            match issuer.endpoints.is_empty() {
+                true => reader.network("server", &issuer.server, &mut networks),
+                false => {
+                    for url in &issuer.endpoints {
+                        reader.network("endpoints", url, &mut networks);
+                    }
+                }
+            }
+            if let Some(routing) = routing(given) {
+                routings.insert(name.clone(), routing);
+            }
             issuers.insert(name.clone(), issuer);
         }
     }
     let tokens = tokens(config, report);
     let tls = config.service.tls.as_ref().and_then(|given| {
-        server_tls(config, given)
+        tls::server(&config.folder, given, tls::Clients::MayShowOne)
             .map_err(|(field, problem)| report(&format!("service.tls{field}"), problem))
             .ok()
     });
@@ -74,6 +86,7 @@ pub(crate) async fn gather(config: &Config, report: &mut Report<'_>) -> Material
     delivery(config, report);
     Material {
         issuers,
+        routings,
         keys,
         networks: networks
             .known
@@ -134,13 +147,7 @@ impl Reader<'_, '_> {
 
     async fn issuer(&mut self, keys: &mut FileKeys) -> Option<schedule::Issuer> {
         let given = self.given;
-        // One that is missing was named before.
-        let server = match given.server.as_str() {
-            "" => None,
-            server => names::server_url(server)
-                .map_err(|problem| self.wrong("server", problem))
-                .ok(),
-        };
+        let (server, endpoints) = self.endpoints();
         if !given.recipient.is_empty()
             && let Err(problem) = names::distinguished_name(&given.recipient)
         {
@@ -162,6 +169,8 @@ impl Reader<'_, '_> {
             updates: given.updates,
             profile: given.profile.clone(),
             server: server?,
+            endpoints,
+            route: String::new(),
             recipient: given.recipient.clone(),
             credential: credential?,
             trusted,
@@ -182,6 +191,41 @@ impl Reader<'_, '_> {
             },
             registration,
         })
+    }
+
+    /// The one endpoint, or all of several.
+    fn endpoints(&mut self) -> (Option<String>, Vec<String>) {
+        let given = self.given;
+        if given.endpoints.is_empty() && given.dynamic_endpoints.is_empty() {
+            if given.server.is_empty() {
+                self.wrong(
+                    "",
+                    "nothing says where it is: give `server`, or `endpoints`",
+                );
+                return (None, Vec::new());
+            }
+            let server = names::server_url(&given.server)
+                .map_err(|problem| self.wrong("server", problem))
+                .ok();
+            return (server, Vec::new());
+        }
+        if !given.server.is_empty() {
+            self.wrong(
+                "server",
+                "goes with neither `endpoints` nor `dynamic_endpoints`: make it an endpoint \
+                 without a selector, and it is the default",
+            );
+        }
+        let mut urls = Vec::new();
+        for (at, url) in named_urls(given) {
+            match names::server_url(url) {
+                Ok(url) if urls.contains(&url) => {}
+                Ok(url) => urls.push(url),
+                Err(problem) => self.wrong(&at, problem),
+            }
+        }
+        // Which one it is follows from each order.
+        (Some(String::new()), urls)
     }
 
     async fn credential(&mut self, keys: &mut FileKeys) -> Option<Credential> {
@@ -319,7 +363,7 @@ impl Reader<'_, '_> {
     }
 
     /// The way to the endpoint of this issuer.
-    fn network(&mut self, server: &str, networks: &mut Networks) {
+    fn network(&mut self, field: &str, server: &str, networks: &mut Networks) {
         let given = self.given;
         let secure = server.starts_with("https://");
         let tls: TlsFiles = (
@@ -333,12 +377,12 @@ impl Reader<'_, '_> {
                     "issuer {other} has the same server with other `tls_…` files; give both the \
                      same ones"
                 );
-                self.wrong("server", problem);
+                self.wrong(field, problem);
             }
             return;
         }
         if !secure && tls != TlsFiles::default() {
-            self.wrong("server", "`tls_…` files need an https:// server");
+            self.wrong(field, "`tls_…` files need an https:// server");
             return;
         }
         let mut config = HttpConfig::default();
@@ -376,9 +420,49 @@ impl Reader<'_, '_> {
                 let made = (way, (self.name.to_owned(), tls));
                 networks.known.insert(server.to_owned(), made);
             }
-            Err(error) => self.wrong("server", error.to_string()),
+            Err(error) => self.wrong(field, error.to_string()),
         }
     }
+}
+
+/// The URLs of an issuer with several, each with its place in the configuration.
+fn named_urls(given: &Issuer) -> Vec<(String, &str)> {
+    let listed = given
+        .endpoints
+        .iter()
+        .enumerate()
+        .filter_map(|(index, one)| {
+            let url = one.get("url").and_then(Value::as_str)?;
+            Some((format!("endpoints[{index}].url"), url))
+        });
+    let dynamic = given
+        .dynamic_endpoints
+        .iter()
+        .map(|(origin, url)| (format!("dynamic_endpoints.{origin}"), url.as_str()));
+    listed.chain(dynamic).collect()
+}
+
+/// The routing of an issuer with several endpoints as the component wants it, its URLs complete;
+/// none where there is but one. What is wrong with a URL is found elsewhere.
+pub(crate) fn routing(given: &Issuer) -> Option<String> {
+    if given.endpoints.is_empty() && given.dynamic_endpoints.is_empty() {
+        return None;
+    }
+    let whole = |url: &str| names::server_url(url).unwrap_or_else(|_| url.to_owned());
+    let mut endpoints = given.endpoints.clone();
+    for endpoint in &mut endpoints {
+        if let Some(url) = endpoint.get_mut("url")
+            && let Some(text) = url.as_str()
+        {
+            *url = Value::from(whole(text));
+        }
+    }
+    let dynamic: BTreeMap<&str, String> = given
+        .dynamic_endpoints
+        .iter()
+        .map(|(origin, url)| (origin.as_str(), whole(url)))
+        .collect();
+    Some(json!({ "endpoints": endpoints, "dynamic_endpoints": dynamic }).to_string())
 }
 
 fn deviation(allow: Allow) -> Deviations {
@@ -471,58 +555,6 @@ fn base16(text: &str, out: &mut [u8; 32]) -> Option<()> {
         *octet = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
     }
     Some(())
-}
-
-/// The field after `service.tls`, and what is wrong with it.
-type TlsProblem = (&'static str, String);
-
-fn server_tls(config: &Config, given: &Tls) -> Result<Arc<rustls::ServerConfig>, TlsProblem> {
-    let read = |field, file: &Path| {
-        files::read("the file", &config.path(file)).map_err(|error| (field, error.message))
-    };
-    let chain: Vec<CertificateDer<'static>> =
-        pem::certificates("the file", &config.path(&given.certificate))
-            .map_err(|error| (".certificate", error.message))?
-            .into_iter()
-            .map(CertificateDer::from)
-            .collect();
-    let key = Zeroizing::new(read(".key", &given.key)?);
-    let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| {
-        let what = "has no private key that TLS can use: give an unencrypted key in PEM";
-        (".key", what.to_owned())
-    })?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = rustls::ServerConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ("", error.to_string()))?;
-    let builder = if given.client_ca.is_empty() {
-        builder.with_no_client_auth()
-    } else {
-        let mut roots = rustls::RootCertStore::empty();
-        for file in &given.client_ca {
-            let wrong = |problem: String| (".client_ca", problem);
-            let anchors = pem::certificates("the file", &config.path(file))
-                .map_err(|error| wrong(error.message))?;
-            for anchor in anchors {
-                roots
-                    .add(CertificateDer::from(anchor))
-                    .map_err(|error| wrong(format!("{}: {error}", file.display())))?;
-            }
-        }
-        let verifier =
-            rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-        // Who shows none may still have a token.
-        let verifier = verifier
-            .allow_unauthenticated()
-            .build()
-            .map_err(|error| (".client_ca", error.to_string()))?;
-        builder.with_client_cert_verifier(verifier)
-    };
-    let mut tls = builder
-        .with_single_cert(chain, key)
-        .map_err(|error| (".key", format!("does not go with `certificate`: {error}")))?;
-    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(tls))
 }
 
 fn listen(config: &Config, report: &mut Report<'_>) -> Option<SocketAddr> {

@@ -3,24 +3,30 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use abide_host::{Enroller, Gate, HostError, Runtime, RuntimeConfig, Services, Storage};
+use abide_host::wit::orders::State;
+use abide_host::wit::placement::Algorithm;
+use abide_host::{Enroller, Gate, HostError, Quality, Runtime, RuntimeConfig, Services, Storage};
 use axum::Router;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tracing::{info, warn};
 
+use crate::admission::{Gatekeeper, Limits, Overrides, Promoter, counted};
 use crate::api::{self, Api, Callers};
 use crate::config::{self, Config, Draft, Mistake};
 use crate::delivery::{Delivery, Parts, Wanted};
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::network::Networks;
+use crate::routes::Routes;
+use crate::shards::{self, Shards};
 use crate::worker::Worker;
-use crate::{connections, limits, paths, store};
+use crate::zombies::Search;
+use crate::{connections, limits, paths, store, zombies};
 
 /// Time for a hook when the configuration says nothing: a web server reloads in seconds.
 const HOOK_TIME: Duration = Duration::from_secs(60);
@@ -49,6 +55,11 @@ pub struct Service {
     metrics: Arc<Metrics>,
     worker: Worker,
     delivery: Option<(Arc<Delivery>, Wanted)>,
+    search: Option<Search>,
+    /// Absent where promotion is off.
+    promoter: Option<Promoter>,
+    overrides: Arc<Overrides>,
+    shards: Option<Arc<Shards>>,
 }
 
 impl Service {
@@ -56,7 +67,11 @@ impl Service {
     pub async fn start(file: &Path) -> Result<Service, StartError> {
         let draft = Draft::read(file).await;
         let gate = gate(cache_of(draft.config()))?;
-        let (draft, lease) = judged(draft, &gate).await?;
+        let (draft, complete) = judged(draft, &gate).await?;
+        let times = Times::of(&complete)?;
+        for warning in draft.warnings() {
+            warn!("{warning}");
+        }
         let (config, material) = draft.finish().map_err(StartError::Config)?;
         let address = material
             .listen
@@ -89,8 +104,53 @@ impl Service {
         });
         enroller.prepare().await?;
         let policies: Arc<str> = Value::Object(config.policies.clone()).to_string().into();
-        let issuers = Arc::new(material.issuers);
         let wake = Arc::new(Notify::new());
+        let gate = runtime.gate();
+        let issuers = material.issuers.keys().cloned().collect();
+        let routes = Routes::new(
+            &gate,
+            material.issuers,
+            material.routings,
+            enroller.orders(),
+        );
+        let routes = Arc::new(usable(routes.await?)?);
+        let quality = usable(gate.quality(&complete["qos"].to_string()).await?)?;
+        let quality = Arc::new(quality);
+        not_stuck(&quality, &*storage).await?;
+        let overrides = Arc::new(Overrides::new(storage.clone()));
+        // Before the first request, or it would only be learnt from.
+        if let Err(error) = overrides.read().await {
+            warn!("what is set about limits cannot be read yet ({error:?})");
+        }
+        let rate_limit = &complete["rate_limit"];
+        let limited = match rate_limit["enabled"].as_bool() {
+            Some(true) => {
+                let limiter = usable(gate.limiter(&rate_limit.to_string()).await?)?;
+                Some(Limits::new(limiter, overrides.clone(), metrics.clone()))
+            }
+            _ => None,
+        };
+        let promoter = promoter(
+            &complete["qos"],
+            Promoter {
+                orders: enroller.orders(),
+                storage: storage.clone(),
+                quality: quality.clone(),
+                worker: worker_name.clone(),
+                interval: Duration::ZERO,
+                fair: false,
+                metrics: metrics.clone(),
+                wake: wake.clone(),
+            },
+        );
+        let shards = shards(
+            &complete["cache_sharding"],
+            gate,
+            &storage,
+            &worker_name,
+            &metrics,
+            &wake,
+        );
         let delivery = delivery(
             &config,
             &enroller,
@@ -112,23 +172,44 @@ impl Service {
         let router = api::router(Arc::new(Api {
             orders: enroller.orders(),
             schedule: enroller.schedule(),
-            storage,
+            zombies: enroller.zombies(),
+            storage: storage.clone(),
             policies: policies.clone(),
-            issuers: issuers.keys().cloned().collect(),
+            issuers,
             callers,
             metrics: metrics.clone(),
             wake: wake.clone(),
-            counted: Mutex::new(None),
             delivers: delivery.is_some(),
+            worker: worker_name.clone(),
             enroller: enroller.clone(),
+            gatekeeper: Gatekeeper {
+                quality,
+                orders: enroller.orders(),
+                storage,
+                metrics: metrics.clone(),
+                enabled: complete["qos"]["enabled"].as_bool().unwrap_or(false),
+                turn: tokio::sync::Mutex::new(()),
+            },
+            limits: limited,
+            overrides: overrides.clone(),
+            learning: rate_limit["learning"].as_bool().unwrap_or(true),
+            routes: routes.clone(),
+            shards: shards.clone(),
         }));
+        let search = times.zombies.map(|cutoff| Search {
+            zombies: enroller.zombies(),
+            policies: policies.clone(),
+            period: zombies::period(cutoff),
+            metrics: metrics.clone(),
+        });
         let worker = Worker {
             schedule: enroller.schedule(),
-            issuers,
+            routes,
+            shards: shards.clone(),
             policies,
             name: worker_name,
             concurrency: config.service.concurrency,
-            lease,
+            lease: times.lease,
             drain: Duration::from_secs(config.service.drain_seconds),
             wake,
             metrics: metrics.clone(),
@@ -142,6 +223,10 @@ impl Service {
             metrics,
             worker,
             delivery,
+            search,
+            promoter,
+            overrides,
+            shards,
         })
     }
 
@@ -163,18 +248,41 @@ impl Service {
             told.clone(),
         ));
         let worker = tokio::spawn(self.worker.run(told.clone()));
+        let overrides = tokio::spawn(self.overrides.run(told.clone()));
+        let promoter = self
+            .promoter
+            .map(|promoter| tokio::spawn(promoter.run(told.clone())));
+        // The heartbeat goes on until nothing of this worker is at work.
+        let (tell_last, told_last) = watch::channel(false);
+        let shards = self
+            .shards
+            .map(|shards| tokio::spawn(shards.run(told_last)));
         let delivery = self
             .delivery
-            .map(|(delivery, wanted)| tokio::spawn(delivery.run(wanted, told)));
+            .map(|(delivery, wanted)| tokio::spawn(delivery.run(wanted, told.clone())));
+        let search = self.search.map(|search| tokio::spawn(search.run(told)));
         stop.await;
         info!("stopping");
-        // All receivers live in the three tasks; one that is gone needs no telling.
+        // All receivers live in these tasks; one that is gone needs no telling.
         let _ = tell.send(true);
-        let parts = [Some(http), Some(worker), delivery];
+        let parts = [
+            Some(http),
+            Some(worker),
+            delivery,
+            Some(overrides),
+            promoter,
+            search,
+        ];
         for part in parts.into_iter().flatten() {
             if let Err(error) = part.await {
                 tracing::error!("a part of the service broke down: {error}; please report this");
             }
+        }
+        let _ = tell_last.send(true);
+        if let Some(shards) = shards
+            && let Err(error) = shards.await
+        {
+            tracing::error!("the heartbeat broke down: {error}; please report this");
         }
         info!("stopped");
     }
@@ -196,24 +304,114 @@ pub async fn check(file: &Path) -> Result<Draft, HostError> {
     Ok(draft)
 }
 
-/// The draft with the component's judgement, and the time of a lease.
-async fn judged(mut draft: Draft, gate: &Gate) -> Result<(Draft, Duration), StartError> {
+/// What the host has to know of the policies.
+struct Times {
+    /// The time of a lease.
+    lease: Duration,
+    /// After which an order counts as a zombie, if they are searched for.
+    zombies: Option<Duration>,
+}
+
+/// The draft with the component's judgement, and its policies with every default written out.
+async fn judged(mut draft: Draft, gate: &Gate) -> Result<(Draft, Value), StartError> {
     draft.check_policies(gate).await?;
     if !draft.mistakes().is_empty() {
         return Err(StartError::Config(draft.mistakes().to_vec()));
     }
     let sections = Value::Object(draft.config().policies.clone()).to_string();
     let complete = gate.complete_policies(&sections).await?;
-    let seconds = complete
+    let complete = complete
         .ok()
-        .and_then(|text| serde_json::from_str::<Value>(&text).ok())
-        .and_then(|all| all["scheduler"]["retry_lock_timeout_seconds"].as_u64());
-    match seconds {
-        Some(seconds) => Ok((draft, Duration::from_secs(seconds.max(1)))),
+        .and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    match complete {
+        Some(complete) => Ok((draft, complete)),
         None => Err(StartError::Host(
-            "the component does not tell how long a lease is; please report this".to_owned(),
+            "the component does not tell its policies; please report this".to_owned(),
         )),
     }
+}
+
+impl Times {
+    fn of(complete: &Value) -> Result<Self, StartError> {
+        let seconds = complete["scheduler"]["retry_lock_timeout_seconds"].as_u64();
+        let check = &complete["zombie_check"];
+        let searches = check["enabled"].as_bool();
+        match (seconds, searches, check["cutoff_ms"].as_u64()) {
+            (Some(seconds), Some(searches), Some(cutoff_ms)) => Ok(Self {
+                lease: Duration::from_secs(seconds.max(1)),
+                zombies: searches.then_some(Duration::from_millis(cutoff_ms)),
+            }),
+            _ => Err(StartError::Host(
+                "the component does not tell its times; please report this".to_owned(),
+            )),
+        }
+    }
+}
+
+/// What the component has made of a policy that it found nothing wrong with before.
+fn usable<T>(made: Result<T, Vec<abide_host::wit::policy::Mistake>>) -> Result<T, StartError> {
+    made.map_err(|mistakes| {
+        let lines = mistakes
+            .iter()
+            .map(|mistake| format!("{}: {}", mistake.path, mistake.problem));
+        StartError::Host(lines.collect::<Vec<_>>().join("; "))
+    })
+}
+
+/// Refuses to start where buffered orders would wait for ever.
+async fn not_stuck(quality: &Quality, storage: &dyn Storage) -> Result<(), StartError> {
+    let buffered = counted(storage, State::Buffered)
+        .await
+        .map_err(|error| StartError::Host(format!("the store does not answer: {error:?}")))?;
+    match quality.stuck(buffered).await? {
+        None => Ok(()),
+        Some(why) => Err(StartError::Host(format!(
+            "{buffered} orders are buffered: {why} (qos.promotion in the configuration)"
+        ))),
+    }
+}
+
+/// The promoter with what the policy says, unless promotion is off.
+fn promoter(qos: &Value, parts: Promoter) -> Option<Promoter> {
+    let promotion = &qos["promotion"];
+    if promotion["enabled"].as_bool() == Some(false) {
+        return None;
+    }
+    let interval_ms = promotion["promote_interval_ms"].as_u64().unwrap_or(5000);
+    let policies = promotion["policies"].as_array();
+    Some(Promoter {
+        interval: Duration::from_millis(interval_ms.max(1)),
+        fair: policies.is_some_and(|all| all.iter().any(|one| one == "fair-share")),
+        ..parts
+    })
+}
+
+/// The division of accounts, if there is one.
+fn shards(
+    policy: &Value,
+    gate: Gate,
+    storage: &Arc<dyn Storage>,
+    worker: &str,
+    metrics: &Arc<Metrics>,
+    wake: &Arc<Notify>,
+) -> Option<Arc<Shards>> {
+    if policy["enabled"].as_bool() != Some(true) {
+        return None;
+    }
+    let heartbeat_ms = policy["heartbeat_ms"].as_u64().unwrap_or(30_000);
+    Some(Arc::new(Shards::new(shards::Parts {
+        gate,
+        storage: storage.clone(),
+        policy: policy.to_string(),
+        algorithm: match policy["placement"].as_str() {
+            Some("modulo") => Algorithm::Modulo,
+            _ => Algorithm::Rendezvous,
+        },
+        heartbeat: Duration::from_millis(heartbeat_ms.max(3)),
+        worker: worker.to_owned(),
+        metrics: metrics.clone(),
+        wake: wake.clone(),
+    })))
 }
 
 /// The component's judgement on policies, with nothing behind it.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use abide_host::wit::orders::{Order, OrderError, State};
-use abide_host::wit::schedule::{Issuer, Ran, TaskKind, Work};
+use abide_host::wit::schedule::{Ran, TaskKind, Work};
 use abide_host::{OrderCallError, Schedule};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -18,13 +18,17 @@ use tracing::{debug, error, info, warn};
 
 use crate::delivery::Delivery;
 use crate::metrics::{Kind, Metrics, Outcome, Run};
+use crate::routes::Routes;
+use crate::shards::Shards;
 use crate::when;
 use crate::{limits, words};
 
 /// Everything that a worker needs.
 pub(crate) struct Worker {
     pub(crate) schedule: Schedule,
-    pub(crate) issuers: Arc<BTreeMap<String, Issuer>>,
+    pub(crate) routes: Arc<Routes>,
+    /// Absent where every worker serves every account.
+    pub(crate) shards: Option<Arc<Shards>>,
     /// The policies as the component wants them.
     pub(crate) policies: Arc<str>,
     pub(crate) name: String,
@@ -54,6 +58,8 @@ struct Desk {
     next_look_ms: u64,
     last_claim: Option<Instant>,
     away: Away,
+    /// Why this worker may serve no account, if it was told.
+    idle: Option<String>,
 }
 
 /// A store that does not answer: said once, not with every try.
@@ -74,6 +80,7 @@ impl Worker {
             next_look_ms: 0,
             last_claim: None,
             away: Away::default(),
+            idle: None,
         };
         let mut prolong = tokio::time::interval(self.lease / 3);
         prolong.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -103,9 +110,27 @@ impl Worker {
 
     async fn claim(&self, desk: &mut Desk, free: u32) {
         desk.last_claim = Some(Instant::now());
+        let (share, number) = match &self.shards {
+            None => (None, 0),
+            Some(shards) => match shards.share().await {
+                Ok((share, number)) => {
+                    if desk.idle.take().is_some() {
+                        info!("this worker serves accounts again");
+                    }
+                    (Some(share), number)
+                }
+                Err(why) => return self.idle(desk, why),
+            },
+        };
         let claimed = self
             .schedule
-            .claim(&self.name, free, desk.started_ms, &self.policies)
+            .claim(
+                &self.name,
+                free,
+                desk.started_ms,
+                &self.policies,
+                share.as_ref(),
+            )
             .await;
         let now_ms = when::now_ms();
         let batch = match claimed {
@@ -125,6 +150,12 @@ impl Worker {
         });
         let longest = now_ms.saturating_add(millis(limits::LONGEST_SLEEP));
         desk.next_look_ms = batch.next_look_ms.min(longest);
+        if let Some(shards) = &self.shards
+            && !batch.foreign.is_empty()
+            && let Some(mine_ms) = shards.foreign(number, batch.foreign).await
+        {
+            desk.next_look_ms = desk.next_look_ms.min(mine_ms);
+        }
         if batch.spread > 0 {
             info!(tasks = batch.spread, "overdue tasks are spread");
             self.metrics.spread.inc_by(batch.spread.into());
@@ -141,6 +172,15 @@ impl Worker {
         }
     }
 
+    /// Claims nothing for now; said once for each reason.
+    fn idle(&self, desk: &mut Desk, why: String) {
+        desk.next_look_ms = when::now_ms().saturating_add(millis(limits::NO_SHARE));
+        if desk.idle.as_ref() != Some(&why) {
+            warn!("this worker serves no account: {why}; it looks again every second");
+        }
+        desk.idle = Some(why);
+    }
+
     fn begin(&self, desk: &mut Desk, work: Work) {
         debug!(
             order = work.order,
@@ -151,12 +191,14 @@ impl Worker {
         desk.held.insert(work.token, work.clone());
         self.metrics.running.inc();
         let schedule = self.schedule.clone();
-        let issuers = self.issuers.clone();
+        let routes = self.routes.clone();
         let policies = self.policies.clone();
         desk.running.spawn(async move {
             let began = Instant::now();
-            let issuer = issuers.get(&work.issuer);
-            let result = schedule.run(&work, issuer, &policies).await;
+            let result = match routes.of(&work).await {
+                Ok(issuer) => schedule.run(&work, issuer.as_deref(), &policies).await,
+                Err(error) => Err(error),
+            };
             Ended {
                 work,
                 took: began.elapsed(),

@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use abide_host::Gate;
 use abide_host::wit::message::{
-    Anchors, DecodeError, Header, Leniency, Options, Parts, PkiStatus, Signer, Summary, Toleration,
-    Trust, VerifyError,
+    Anchors, DecodeError, Finding, Header, Leniency, Options, Parts, PkiStatus, Signer, Summary,
+    Toleration, Trust, VerifyError,
 };
 use serde_json::{Value, json};
 
@@ -75,6 +75,7 @@ impl Questions {
     async fn read(&self, gate: &Gate, message: &[u8], leniency: Leniency) -> Value {
         let decoded = gate.decode(message, leniency).await.expect("no trap");
         let described = gate.describe(message, leniency).await.expect("no trap");
+        let checked = gate.check(message, leniency).await.expect("no trap");
         let secrets = self.secrets.iter().map(|secret| secret.clone().into());
         let anchors = Anchors {
             certificates: self.certificates.clone(),
@@ -96,6 +97,7 @@ impl Questions {
         json!({
             "decode": outcome(decoded, summary, decode_error),
             "describe": outcome(described, Value::from, decode_error),
+            "check": outcome(checked, |findings| list(findings, finding), decode_error),
             "verify": verdicts,
         })
     }
@@ -162,6 +164,16 @@ fn summary(summary: Summary) -> Value {
         "extra-certs": summary.extra_certs,
         "implicit-confirm": summary.implicit_confirm,
         "tolerated": list(summary.tolerated, toleration),
+    })
+}
+
+fn finding(finding: Finding) -> Value {
+    json!({
+        "rule": finding.rule,
+        "section": finding.section,
+        "path": finding.path,
+        "weight": case(&finding.weight),
+        "fail-info": finding.fail_info,
     })
 }
 

@@ -43,6 +43,7 @@ function read(input, trusts, leniency) {
   return {
     decode: ask(() => message.decode(input, leniency)),
     describe: ask(() => message.describe(input, leniency)),
+    check: ask(() => message.check(input, leniency)),
     verify: trusts.map((trust) => ask(() => message.verify(input, trust, options))),
   };
 }

@@ -28,6 +28,7 @@ def read(gate, message, trusts, leniency):
     return {
         "decode": ask(gate, "decode", message, leniency),
         "describe": ask(gate, "describe", message, leniency),
+        "check": ask(gate, "check", message, leniency),
         "verify": [ask(gate, "verify", message, trust, options) for trust in trusts],
     }
 

@@ -51,7 +51,7 @@ fn every_mistake_has_its_line() {
         "abide.toml:3:15: service.concurrency: is a text; give a whole number",
         "abide.toml:4:17: service.drain_seconds: -5 is negative; give 0 or more",
         "abide.toml:10:7: issuers.a.mac: \"pbm1\" is none of pbm, pbmac1; did you mean `pbm`?",
-        "abide.toml:11:10: issuers.b: `server` is missing",
+        "abide.toml:11:10: issuers.b: nothing says where it is: give `server`, or `endpoints`",
         "abide.toml:15:11: tokens[0].rights[0]: \"reed\" is none of read, write, admin; did you \
          mean `read`?",
         "abide.toml:18:10: retry.issuance.cap_ms: 1000 is below base_ms: give 5000 or more",

@@ -88,7 +88,11 @@ fn escape(part: &str) -> String {
 #[test]
 fn every_answer_is_as_documented() {
     let world = World::new(&[]);
-    let service = world.serve("[delivery]\ndirectory = \"certs\"\n");
+    let service = world.serve(
+        "[delivery]\ndirectory = \"certs\"\n\
+         [cache_sharding]\nenabled = true\nheartbeat_ms = 300\nttl_ms = 900\n\
+         [rate_limit]\nenabled = true\n",
+    );
     let document = service.get("/openapi.json").json();
     assert!(
         document["openapi"]
@@ -151,7 +155,31 @@ fn every_answer_is_as_documented() {
     walk.go("POST", cancel, &cancel.replace("{id}", "0190"), None);
     walk.go("POST", renew, &renew.replace("{id}", &id), None);
 
-    for list in ["/v1/transactions", "/v1/tasks", "/v1/dead-letters"] {
+    let hydrate = "/v1/admin/queue/hydrate";
+    walk.go(
+        "POST",
+        hydrate,
+        &format!("{hydrate}?executionId={id}"),
+        None,
+    );
+    walk.go(
+        "POST",
+        hydrate,
+        &format!("{hydrate}?executionId=0190"),
+        None,
+    );
+    walk.go("POST", hydrate, &format!("{hydrate}?from=1&to=0"), None);
+    let force = "/v1/admin/force-cancel";
+    walk.go("PUT", force, &format!("{force}?executionId={id}"), None);
+    walk.go("PUT", force, &format!("{force}?executionId=0190"), None);
+    walk.go("PUT", force, force, None);
+
+    for list in [
+        "/v1/transactions",
+        "/v1/tasks",
+        "/v1/dead-letters",
+        "/v1/zombies",
+    ] {
         walk.go("GET", list, list, None);
         walk.go("GET", list, &format!("{list}?limit=0"), None);
     }
@@ -174,6 +202,12 @@ fn every_answer_is_as_documented() {
     );
     let replay = "/v1/dead-letters/{order}/replay";
     walk.go("POST", replay, "/v1/dead-letters/0190/replay", None);
+    walk.go("GET", "/v1/shards", "/v1/shards", None);
+    let owner = "/v1/shards/owner";
+    walk.go("GET", owner, "/v1/shards/owner?account=prod", None);
+    walk.go("GET", owner, "/v1/shards/owner", None);
+    walk.go("GET", "/v1/overview", "/v1/overview", None);
+    limits(&mut walk);
     for probe in ["/healthz", "/readyz", "/metrics"] {
         walk.go("GET", probe, probe, None);
     }
@@ -190,6 +224,33 @@ fn every_answer_is_as_documented() {
             assert!(seen, "{method} {template} was not walked");
         }
     }
+}
+
+/// The API of limits, and a request that is one too many.
+fn limits(walk: &mut Walk) {
+    let all = "/v1/admin/rate-limit";
+    let learning = "/v1/admin/rate-limit/learning";
+    let principal = "/v1/admin/rate-limit/principals/{principal}";
+    let one = "/v1/admin/rate-limit/principals/somebody";
+    let enforcing = json!({ "enforcing": true, "capacity": 7, "rate_seconds": 60 });
+    walk.go("GET", principal, one, None);
+    walk.go("PUT", principal, one, Some(&enforcing));
+    walk.go("PUT", principal, one, Some(&json!({ "rate_seconds": 0 })));
+    walk.go("GET", principal, one, None);
+    walk.go(
+        "PUT",
+        learning,
+        learning,
+        Some(&json!({ "learning": true })),
+    );
+    walk.go("GET", all, all, None);
+    walk.go("DELETE", learning, learning, None);
+    walk.go("DELETE", principal, one, None);
+    let anonymous = "/v1/admin/rate-limit/principals/anonymous";
+    let none = json!({ "enforcing": true, "capacity": 0 });
+    walk.go("PUT", principal, anonymous, Some(&none));
+    let refused = walk.go("GET", all, all, None);
+    assert_eq!(refused.status, 429, "{refused:?}");
 }
 
 #[test]

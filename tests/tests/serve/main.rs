@@ -2,6 +2,7 @@
 //! and the server of `openssl cmp`.
 
 mod access;
+mod backup;
 mod bad_input;
 mod commands;
 mod config;
@@ -9,7 +10,14 @@ mod delivery;
 mod document;
 mod fleet;
 mod life;
+mod limits;
+mod page;
 mod patience;
+mod quality;
+mod selectors;
+mod sharding;
+mod storm;
+mod zombies;
 
 use std::fs;
 

@@ -274,6 +274,17 @@ impl Storage for Store {
         self.waited.on(self.disk.release(leases)).await
     }
 
+    async fn count_state(
+        &self,
+        kind: &str,
+        state: &str,
+        limit: u32,
+    ) -> std::result::Result<u32, StorageError> {
+        self.waited
+            .on(self.disk.count_state(kind, state, limit))
+            .await
+    }
+
     async fn count(
         &self,
         kind: &str,

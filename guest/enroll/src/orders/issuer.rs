@@ -1,5 +1,6 @@
 //! From an order and its issuer to an enrollment.
 
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,8 +20,13 @@ pub struct Issuer {
     pub updates: bool,
     /// certProfile; empty for none.
     pub profile: String,
-    /// The CMP endpoint's URL.
+    /// The URL of the CMP endpoint at which a transaction begins; empty when none of them is for
+    /// this order.
     pub server: String,
+    /// The URLs of all endpoints, if there are several.
+    pub endpoints: Vec<String>,
+    /// Why it is this endpoint, in one line; empty when there is but one.
+    pub route: String,
     /// The CA's name as text; empty when it is not known.
     pub recipient: String,
     /// How requests are protected.
@@ -43,12 +49,30 @@ pub struct Issuer {
     pub registration: Option<Registration>,
 }
 
+impl Issuer {
+    /// The same issuer at the endpoint of an attempt that is under way: it is not left in the
+    /// middle because another one would be chosen now. One that the issuer no longer has is left.
+    pub(crate) fn at(&self, attempt: Option<&Attempt>) -> Cow<'_, Self> {
+        match attempt.and_then(|attempt| attempt.server.as_ref()) {
+            Some(server) if *server != self.server && self.endpoints.contains(server) => {
+                Cow::Owned(Self {
+                    server: server.clone(),
+                    ..self.clone()
+                })
+            }
+            _ => Cow::Borrowed(self),
+        }
+    }
+}
+
 /// The attempt that begins now.
 pub(crate) fn attempt(order: &Order, issuer: &Issuer, now_ms: u64) -> Attempt {
+    let server = (!issuer.endpoints.is_empty()).then(|| issuer.server.clone());
     let Request::Subject(subject) = &order.wish.request else {
         return Attempt {
             key: None,
             updates: false,
+            server,
         };
     };
     let in_use = order
@@ -64,6 +88,7 @@ pub(crate) fn attempt(order: &Order, issuer: &Issuer, now_ms: u64) -> Attempt {
     Attempt {
         key: Some(key),
         updates: issuer.updates && in_use.is_some(),
+        server,
     }
 }
 

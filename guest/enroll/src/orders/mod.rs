@@ -10,6 +10,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 use abide_cmp::protection::Hash;
 use abide_cmp::{CertificationRequest, Name, SubjectAltName};
@@ -19,7 +20,8 @@ use minicbor::bytes::ByteVec;
 
 pub use issuer::Issuer;
 pub(crate) use issuer::{attempt, enrollment};
-use record::{CLIENT_KEY, ClientKey, STANDING_ORDER};
+pub(crate) use record::STANDING_ORDER;
+use record::{CLIENT_KEY, ClientKey};
 pub use record::{Order, Request, Subject, Wish};
 
 use crate::host::{Change, Entry, Event, Filter, Host, Level, Removal, StorageError};
@@ -74,6 +76,17 @@ pub struct OrderFilter {
     pub principal: Option<String>,
 }
 
+/// What quality of service has decided about a wish.
+#[derive(Clone, Debug, Default)]
+pub struct Admission {
+    /// The order waits for the promoter.
+    pub buffered: bool,
+    /// One line.
+    pub reason: String,
+    /// Lines for the history.
+    pub notes: Vec<String>,
+}
+
 /// Why the next attempt is when it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
@@ -84,10 +97,17 @@ pub struct Explanation {
     pub forecast: Vec<(u64, u64)>,
 }
 
-/// Accepts a wish with its first task. The same wish under the same key is the order that
-/// stands already, and then the second value is false.
-pub fn create(host: &dyn Host, wish: Wish) -> Result<(Order, bool), OrderError> {
+/// Accepts a wish with its first task, unless it is to wait: then there is none until it is
+/// promoted. The same wish under the same key is the order that stands already, and then the
+/// second value is false.
+pub fn create(
+    host: &dyn Host,
+    wish: Wish,
+    admission: Option<&Admission>,
+) -> Result<(Order, bool), OrderError> {
     check(&wish)?;
+    check_admission(admission)?;
+    let buffered = admission.is_some_and(|admission| admission.buffered);
     let now_ms = host.now_ms();
     let key = wish.key.as_ref().map(|key| {
         let principal = (wish.principal.len() as u64).to_be_bytes();
@@ -123,18 +143,25 @@ pub fn create(host: &dyn Host, wish: Wish) -> Result<(Order, bool), OrderError> 
         history: Vec::new(),
     };
     order.set_attempts(&Attempts {
-        next_attempt_ms: Some(now_ms),
+        next_attempt_ms: (!buffered).then_some(now_ms),
         ..Attempts::default()
     });
     order.note(
         now_ms,
         format!("accepted for the issuer {}", order.wish.issuer),
     );
-    let task = TaskRecord::new(TaskKind::Start, &order.wish.issuer);
-    let mut changes = vec![
-        order.put(None, now_ms),
-        task.put(&order, now_ms, None, now_ms),
-    ];
+    for note in admission.into_iter().flat_map(|admission| &admission.notes) {
+        order.note(now_ms, note.clone());
+    }
+    if let Some(admission) = admission.filter(|admission| admission.buffered) {
+        let reason = format!("waits for the promoter: {}", admission.reason);
+        order.set_state(OrderState::Buffered, reason);
+    }
+    let mut changes = vec![order.put(None, now_ms)];
+    if !buffered {
+        let task = TaskRecord::new(TaskKind::Start, &order.wish.issuer);
+        changes.push(task.put(&order, now_ms, None, now_ms));
+    }
     if let Some(id) = &key {
         let key = ClientKey {
             order: order.id.clone(),
@@ -155,6 +182,37 @@ pub fn create(host: &dyn Host, wish: Wish) -> Result<(Order, bool), OrderError> 
     }
     tell(host, Level::Info, "order-accepted", &order);
     Ok((order, true))
+}
+
+/// A buffered order starts: its state and its task are one commit, so that a death in between
+/// leaves an order that is promoted later, or one that is. False when it is not buffered any
+/// more, such as when another worker was faster; then nothing was changed.
+pub fn promote(host: &dyn Host, id: &str, why: &str) -> Result<(Order, bool), OrderError> {
+    check_line("why", why)?;
+    let promoted = Cell::new(false);
+    let order = changing(host, id, |mut order, version, task| {
+        let is_buffered = order.state() == OrderState::Buffered;
+        promoted.set(is_buffered);
+        if !is_buffered {
+            return Ok((order, None));
+        }
+        let now_ms = host.now_ms();
+        let attempts = Attempts {
+            next_attempt_ms: Some(now_ms),
+            ..order.attempts()
+        };
+        order.set_attempts(&attempts);
+        order.set_state(OrderState::NotStarted, format!("promoted: {why}"));
+        order.note(now_ms, format!("promoted: {why}"));
+        let next = TaskRecord::new(TaskKind::Start, &order.wish.issuer);
+        let before = task.map(|entry| entry.version);
+        let changes = vec![
+            order.put(Some(version), now_ms),
+            next.put(&order, now_ms, before, now_ms),
+        ];
+        Ok((order, Some(changes)))
+    })?;
+    Ok((order, promoted.get()))
 }
 
 /// One order.
@@ -307,7 +365,7 @@ pub(crate) fn delete(kind: &str, id: &str, expected: u64) -> Change {
 
 /// Reads an order and its task, changes them, and begins again when somebody else was faster.
 /// A change without writes is none.
-fn changing(
+pub(crate) fn changing(
     host: &dyn Host,
     id: &str,
     change: impl Fn(Order, u64, Option<Entry>) -> Result<(Order, Option<Vec<Change>>), OrderError>,
@@ -432,7 +490,42 @@ fn check_subject(subject: &Subject) -> Result<(), OrderError> {
     Ok(())
 }
 
-fn check_text(name: &str, text: &str) -> Result<(), OrderError> {
+fn check_admission(admission: Option<&Admission>) -> Result<(), OrderError> {
+    let Some(admission) = admission else {
+        return Ok(());
+    };
+    check_line("reason", &admission.reason)?;
+    if admission.notes.len() > limits::NOTES {
+        return Err(OrderError::Invalid(format!(
+            "notes: there are {}, {} are allowed",
+            admission.notes.len(),
+            limits::NOTES
+        )));
+    }
+    admission
+        .notes
+        .iter()
+        .try_for_each(|note| check_line("notes", note))
+}
+
+/// A line of a history.
+fn check_line(name: &str, text: &str) -> Result<(), OrderError> {
+    if text.len() > limits::NOTE {
+        return Err(OrderError::Invalid(format!(
+            "{name}: it has {} octets, {} are allowed",
+            text.len(),
+            limits::NOTE
+        )));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(OrderError::Invalid(format!(
+            "{name}: it holds a control character"
+        )));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_text(name: &str, text: &str) -> Result<(), OrderError> {
     if text.len() > limits::NAME {
         return Err(OrderError::Invalid(format!(
             "{name}: it has {} octets, {} are allowed",

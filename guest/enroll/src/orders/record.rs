@@ -4,12 +4,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use abide_cmp::Certificate;
 use abide_policy::order::OrderState;
 use abide_policy::renewal::Validity;
 use abide_policy::retry::Attempts;
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 
+use crate::driver::Issued;
 use crate::failure::Failure;
 use crate::host::{Change, Entry, Envelope, KeyKind, Put};
 use crate::limits;
@@ -87,6 +89,9 @@ pub(crate) struct Attempt {
     /// Whether it is a kur under the certificate in use.
     #[n(1)]
     pub(crate) updates: bool,
+    /// Its endpoint; none where the issuer has but one.
+    #[n(2)]
+    pub(crate) server: Option<String>,
 }
 
 /// An order.
@@ -203,6 +208,18 @@ impl Order {
         self.reason = reason.into();
     }
 
+    /// The certificate that a transaction brought is the newest one.
+    pub(crate) fn take_certificate(&mut self, issued: &Issued) -> Validity {
+        let validity = validity(&issued.chain);
+        self.chain = issued.chain.iter().cloned().map(ByteVec::from).collect();
+        self.not_before_ms = Some(validity.not_before_ms);
+        self.not_after_ms = Some(validity.not_after_ms);
+        self.key_name = self.attempt.take().and_then(|attempt| attempt.key);
+        self.issued = self.issued.saturating_add(1);
+        self.failure = None;
+        validity
+    }
+
     /// Adds a line, and drops one from the middle when there are too many.
     pub(crate) fn note(&mut self, now_ms: u64, text: impl Into<String>) {
         if self.history.len() >= limits::HISTORY {
@@ -244,6 +261,24 @@ impl Order {
             return Err(Unreadable(format!("{what}: its attempts: {error}")));
         }
         Ok(order)
+    }
+}
+
+/// The validity of the leaf. One that cannot be read was never accepted.
+fn validity(chain: &[Vec<u8>]) -> Validity {
+    let leaf = chain
+        .first()
+        .and_then(|der| Certificate::from_der(der).ok());
+    let ms = |seconds: i64| u64::try_from(seconds).unwrap_or(0).saturating_mul(1000);
+    match leaf {
+        Some(leaf) => Validity {
+            not_before_ms: ms(leaf.not_before.unix()),
+            not_after_ms: ms(leaf.not_after.unix()),
+        },
+        None => Validity {
+            not_before_ms: 0,
+            not_after_ms: 0,
+        },
     }
 }
 

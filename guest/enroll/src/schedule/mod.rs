@@ -15,6 +15,7 @@ mod fence;
 mod run;
 pub(crate) mod task;
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -23,9 +24,12 @@ use alloc::vec::Vec;
 use abide_policy::mistake::Mistakes;
 use abide_policy::order::OrderState;
 use abide_policy::random::Octets;
+use abide_policy::rate::RateLimit;
 use abide_policy::retry::RetryPolicy;
 use abide_policy::schedule::{Death, Look, Scheduler};
+use abide_policy::shard::{Sharding, Standing, View};
 
+pub use endpoint::{EndpointHealth, endpoints};
 pub use run::{Ran, run};
 use serde::Deserialize;
 use task::{DEAD_LETTER, DeadLetter, TASK, TaskRecord, dead, kind_of};
@@ -43,6 +47,8 @@ pub struct Policies {
     pub retry: RetryPolicy,
     /// Workers and their tasks.
     pub scheduler: Scheduler,
+    /// What is sent to each CMP endpoint.
+    pub outgoing: RateLimit,
 }
 
 impl Policies {
@@ -60,6 +66,7 @@ impl Policies {
         let mut found = Mistakes::default();
         found.field("retry", &policies.retry);
         found.field("scheduler", &policies.scheduler);
+        found.field("outgoing", &policies.outgoing);
         match found.first() {
             None => Ok(policies),
             Some(mistake) => Err(OrderError::Invalid(format!("the policies: {mistake}"))),
@@ -107,18 +114,62 @@ pub struct Batch {
     pub dead: Vec<String>,
     /// Tasks that were overdue when the worker started and are spread from now on.
     pub spread: u32,
+    /// Accounts that are not this worker's and whose tasks were handed back, each with the time
+    /// when it will be, if that is known.
+    pub foreign: Vec<(String, Option<u64>)>,
+}
+
+/// Which accounts a worker serves.
+#[derive(Clone, Debug)]
+pub struct Share {
+    policy: Sharding,
+    view: View,
+    /// Accounts that were found to be others'.
+    excluded: Vec<String>,
+}
+
+impl Share {
+    /// From the policy and the view as the host keeps them.
+    pub fn from_json(text: &str, excluded: Vec<String>) -> Result<Self, OrderError> {
+        if text.len() > limits::VIEW {
+            return Err(OrderError::Invalid(format!(
+                "the view has {} octets, {} are allowed",
+                text.len(),
+                limits::VIEW
+            )));
+        }
+        let (policy, view) = serde_json::from_str(text)
+            .map_err(|error| OrderError::Invalid(format!("the view: {error}")))?;
+        Ok(Self {
+            policy,
+            view,
+            excluded,
+        })
+    }
+
+    /// None when the account is this worker's; else when it will be, if that is known.
+    fn foreign(&self, worker: &str, account: &str, now_ms: u64) -> Option<Option<u64>> {
+        match self.view.standing(&self.policy, worker, account, now_ms) {
+            Ok(Standing::Owner) => None,
+            Ok(Standing::Waiting(until_ms)) => Some(Some(until_ms)),
+            // A view that says nothing is one to act on nothing by.
+            Ok(Standing::NotOwner) | Err(_) => Some(None),
+        }
+    }
 }
 
 /// Claims what is due, `free` tasks at most.
 ///
 /// What was due before this worker started at `started_ms` is overdue because nobody was there:
-/// it is spread, so that a fleet that comes back does not ask for everything at once.
+/// it is spread, so that a fleet that comes back does not ask for everything at once. With a share
+/// tasks of accounts that are others' are handed back before anything is done about them.
 pub fn claim(
     host: &dyn Host,
     worker: &str,
     free: u32,
     started_ms: u64,
     policies: &Policies,
+    share: Option<&Share>,
 ) -> Result<Batch, OrderError> {
     if worker.is_empty() || worker.len() > limits::WORKER {
         return Err(OrderError::Invalid(format!(
@@ -129,17 +180,38 @@ pub fn claim(
     let now_ms = host.now_ms();
     let scheduler = &policies.scheduler;
     let asked = scheduler.ask(free);
-    let claims = host.claim_due(Claim {
-        kind: TASK.into(),
-        holder: worker.into(),
-        now_ms,
-        until_ms: now_ms.saturating_add(scheduler.lease_ms()),
-        limit: asked,
-    })?;
-    let claimed = u32::try_from(claims.claimed.len()).unwrap_or(u32::MAX);
     let mut batch = Batch::default();
+    let mut excluded = share.map_or_else(Vec::new, |share| share.excluded.clone());
+    let mut rounds = 0;
+    let (claimed, mine, next_due_ms) = loop {
+        let claims = host.claim_due(Claim {
+            kind: TASK.into(),
+            holder: worker.into(),
+            now_ms,
+            until_ms: now_ms.saturating_add(scheduler.lease_ms()),
+            limit: asked,
+            excluded: excluded.clone(),
+        })?;
+        let claimed = u32::try_from(claims.claimed.len()).unwrap_or(u32::MAX);
+        let next_due_ms = claims.next_due_ms;
+        let Some(share) = share else {
+            break (claimed, claims.claimed, next_due_ms);
+        };
+        let known = batch.foreign.len();
+        let mine = only_mine(host, worker, share, claims.claimed, &mut batch, now_ms)?;
+        excluded.extend(
+            batch.foreign[known..]
+                .iter()
+                .map(|(account, _)| account.clone()),
+        );
+        rounds += 1;
+        let is_fruitless = claimed > 0 && mine.is_empty() && batch.foreign.len() > known;
+        if !is_fruitless || rounds == limits::SHARD_ROUNDS {
+            break (claimed, mine, next_due_ms);
+        }
+    };
     let mut overdue = Vec::new();
-    for claimed in claims.claimed {
+    for claimed in mine {
         match TaskRecord::read(&claimed.entry) {
             Err(error) => {
                 bury(host, &claimed.entry, claimed.token, error.0)?;
@@ -171,12 +243,53 @@ pub fn claim(
     if !overdue.is_empty() {
         batch.spread = spread(host, overdue, &policies.retry, now_ms)?;
     }
-    let look = scheduler.next_look(claimed, asked, claims.next_due_ms, now_ms, octets(host));
+    let look = scheduler.next_look(claimed, asked, next_due_ms, now_ms, octets(host));
     batch.next_look_ms = match look {
         Look::AtOnce => now_ms,
         Look::At(at_ms) => at_ms,
     };
     Ok(batch)
+}
+
+/// Those of this worker's accounts; the rest is handed back, and its accounts are told.
+fn only_mine(
+    host: &dyn Host,
+    worker: &str,
+    share: &Share,
+    claimed: Vec<Claimed>,
+    batch: &mut Batch,
+    now_ms: u64,
+) -> Result<Vec<Claimed>, OrderError> {
+    let mut known: BTreeMap<String, bool> = BTreeMap::new();
+    let mut mine = Vec::with_capacity(claimed.len());
+    let mut leases = Vec::new();
+    for claimed in claimed {
+        let envelope = &claimed.entry.envelope;
+        let is_mine = match known.get(&envelope.account) {
+            Some(is_mine) => *is_mine,
+            None => {
+                let foreign = share.foreign(worker, &envelope.account, now_ms);
+                if let Some(until_ms) = foreign {
+                    batch.foreign.push((envelope.account.clone(), until_ms));
+                }
+                known.insert(envelope.account.clone(), foreign.is_none());
+                foreign.is_none()
+            }
+        };
+        if is_mine {
+            mine.push(claimed);
+        } else {
+            leases.push(Lease {
+                kind: TASK.into(),
+                id: envelope.id.clone(),
+                token: claimed.token,
+            });
+        }
+    }
+    if !leases.is_empty() {
+        host.release(leases)?;
+    }
+    Ok(mine)
 }
 
 /// Prolongs leases. Returns the work whose lease is lost.

@@ -6,14 +6,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use abide_cmp::Certificate;
 use abide_policy::failure::Class;
 use abide_policy::order::OrderState;
-use abide_policy::renewal::Validity;
 use abide_policy::retry::{self, Next};
 use abide_policy::schedule::{self, Fate, TaskState};
 use abide_policy::time::Utc;
-use minicbor::bytes::ByteVec;
 
 use super::fence::{Fence, overtaken};
 use super::task::{TASK, TaskKind, TaskRecord};
@@ -128,7 +125,8 @@ impl<'r> Run<'r> {
         match (unsettled, issuer) {
             (Some(open), Some(issuer)) if open.phase.is_open() => self.go_on(order, issuer),
             (Some(ended), _) if !ended.phase.is_open() => {
-                let server = issuer.map(|issuer| issuer.server.as_str());
+                let issuer = issuer.map(|issuer| issuer.at(order.0.attempt.as_ref()));
+                let server = issuer.as_ref().map(|issuer| issuer.server.as_str());
                 self.settle(order, ended, false, server)
             }
             (None, _) if canceled => self.write(order, |order, _| (order, None)),
@@ -157,12 +155,29 @@ impl<'r> Run<'r> {
             }
             Next::At(_) => {}
         }
+        if issuer.server.is_empty() {
+            let name = &self.work.issuer;
+            let why = format!(
+                "no endpoint of the issuer {name} is for it: {}",
+                issuer.route
+            );
+            return self.stop((order, version), why);
+        }
         let is_retry =
             attempts.issuance_attempts.is_some() || attempts.last_class == Some(Class::Throttled);
         let refusals = self.task.refusals;
-        let wait = endpoint::permit(self.host, &issuer.server, policy, is_retry, refusals)?;
+        // The request and its confirmation.
+        let messages = if issuer.implicit_confirm { 1 } else { 2 };
+        let wait = endpoint::permit(
+            self.host,
+            &issuer.server,
+            self.policies,
+            is_retry,
+            refusals,
+            messages,
+        )?;
         if let Some((until_ms, why)) = wait {
-            return self.postpone((order, version), until_ms, why);
+            return self.postpone((order, version), until_ms, &why);
         }
         let attempt = orders::attempt(&order, issuer, now_ms);
         if let (Some(key), Request::Subject(subject)) = (&attempt.key, &order.wish.request) {
@@ -178,9 +193,13 @@ impl<'r> Run<'r> {
         }
         let enrollment = orders::enrollment(&order, &attempt, issuer);
         let text = format!(
-            "{} to {}{}",
+            "{} to {}{}{}",
             enrollment.operation.name(),
             issuer.server,
+            match issuer.route.as_str() {
+                "" => String::new(),
+                route => format!(" ({route})"),
+            },
             match order.issuance_attempts() {
                 Some(failures) => format!(", after {failures} failed"),
                 None => String::new(),
@@ -203,6 +222,12 @@ impl<'r> Run<'r> {
 
     /// The transaction under way goes on.
     fn go_on(self, order: (Order, u64), issuer: &Issuer) -> Result<Ran, OrderError> {
+        let issuer = &*issuer.at(order.0.attempt.as_ref());
+        let refusals = self.task.refusals;
+        let wait = endpoint::one_more(self.host, &issuer.server, self.policies, refusals)?;
+        if let Some((until_ms, why)) = wait {
+            return self.postpone(order, until_ms, &why);
+        }
         let attempt = match &order.0.attempt {
             Some(attempt) => attempt.clone(),
             None => orders::attempt(&order.0, issuer, self.host.now_ms()),
@@ -291,13 +316,7 @@ impl<'r> Run<'r> {
         now_ms: u64,
         random: [u8; 8],
     ) -> (Order, Follow) {
-        let validity = validity(&issued.chain);
-        order.chain = issued.chain.iter().cloned().map(ByteVec::from).collect();
-        order.not_before_ms = Some(validity.not_before_ms);
-        order.not_after_ms = Some(validity.not_after_ms);
-        order.key_name = order.attempt.take().and_then(|attempt| attempt.key);
-        order.issued = order.issued.saturating_add(1);
-        order.failure = None;
+        let validity = order.take_certificate(issued);
         let policy = &self.policies.retry;
         let (mut attempts, decision) =
             policy.succeeded(order.attempts(), validity, None, now_ms, random);
@@ -482,9 +501,13 @@ impl<'r> Run<'r> {
     fn postpone(self, order: (Order, u64), until_ms: u64, why: &str) -> Result<Ran, OrderError> {
         let now_ms = self.host.now_ms();
         let (mut order, version) = order;
-        let mut attempts = order.attempts();
-        attempts.next_attempt_ms = Some(until_ms);
-        order.set_attempts(&attempts);
+        if order.state() == OrderState::Running {
+            order.goes_on_ms = Some(until_ms);
+        } else {
+            let mut attempts = order.attempts();
+            attempts.next_attempt_ms = Some(until_ms);
+            order.set_attempts(&attempts);
+        }
         order.note(now_ms, format!("postponed to {}: {why}", Utc(until_ms)));
         let task = TaskRecord {
             refusals: self.task.refusals.saturating_add(1),
@@ -553,23 +576,5 @@ fn class(failure: &Failure) -> Class {
         FailureClass::Refused | FailureClass::Malformed => Class::Refused,
         FailureClass::Security => Class::Security,
         FailureClass::Permanent => Class::Permanent,
-    }
-}
-
-/// The validity of the leaf. One that cannot be read was never accepted.
-fn validity(chain: &[Vec<u8>]) -> Validity {
-    let leaf = chain
-        .first()
-        .and_then(|der| Certificate::from_der(der).ok());
-    let ms = |seconds: i64| u64::try_from(seconds).unwrap_or(0).saturating_mul(1000);
-    match leaf {
-        Some(leaf) => Validity {
-            not_before_ms: ms(leaf.not_before.unix()),
-            not_after_ms: ms(leaf.not_after.unix()),
-        },
-        None => Validity {
-            not_before_ms: 0,
-            not_after_ms: 0,
-        },
     }
 }

@@ -1,6 +1,7 @@
 //! The transaction against a small world: a store in memory, a clock that stands still
 //! until it is told, a CA that keeps books, and a network that loses, delays and forges.
 
+mod admission;
 mod bounds;
 mod ca;
 #[path = "../conformance/mod.rs"]
@@ -14,3 +15,4 @@ mod registration;
 mod stored_first;
 mod trust;
 mod world;
+mod zombies;

@@ -18,14 +18,14 @@ const DAY: u64 = 24 * HOUR;
 const LEASE: u64 = MINUTE;
 
 /// A service with one order, if `create` is called once.
-struct Service {
-    world: World,
-    policies: Policies,
-    started_ms: u64,
+pub(crate) struct Service {
+    pub(crate) world: World,
+    pub(crate) policies: Policies,
+    pub(crate) started_ms: u64,
 }
 
 impl Service {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             world: World::new(Operation::P10cr),
             policies: Policies::default(),
@@ -33,13 +33,15 @@ impl Service {
         }
     }
 
-    fn issuer(&self) -> Issuer {
+    pub(crate) fn issuer(&self) -> Issuer {
         let like = &self.world.enrollment;
         Issuer {
             operation: Operation::Ir,
             updates: false,
             profile: String::new(),
             server: like.server.clone(),
+            endpoints: Vec::new(),
+            route: String::new(),
             recipient: String::new(),
             credential: like.credential.clone(),
             trusted: like.trusted.clone(),
@@ -53,7 +55,7 @@ impl Service {
         }
     }
 
-    fn wish(&self) -> Wish {
+    pub(crate) fn wish(&self) -> Wish {
         Wish {
             key: None,
             account: "prod".into(),
@@ -71,26 +73,34 @@ impl Service {
         }
     }
 
-    fn order(&self) -> String {
-        let (order, is_new) = orders::create(&self.world, self.wish()).expect("an order");
+    pub(crate) fn order(&self) -> String {
+        let (order, is_new) = orders::create(&self.world, self.wish(), None).expect("an order");
         assert!(is_new);
         order.id
     }
 
-    fn claim(&self, worker: &str) -> Batch {
-        schedule::claim(&self.world, worker, 100, self.started_ms, &self.policies).expect("a claim")
+    pub(crate) fn claim(&self, worker: &str) -> Batch {
+        schedule::claim(
+            &self.world,
+            worker,
+            100,
+            self.started_ms,
+            &self.policies,
+            None,
+        )
+        .expect("a claim")
     }
 
-    fn run(&self, work: &Work) -> Ran {
+    pub(crate) fn run(&self, work: &Work) -> Ran {
         schedule::run(&self.world, work, Some(&self.issuer()), &self.policies).expect("a task")
     }
 
-    fn get(&self, id: &str) -> Order {
+    pub(crate) fn get(&self, id: &str) -> Order {
         orders::get(&self.world, id).expect("the order")
     }
 
     /// Claims what is due now and does it.
-    fn work(&self) -> usize {
+    pub(crate) fn work(&self) -> usize {
         let batch = self.claim("w1");
         assert_eq!(batch.dead, [""; 0]);
         for work in &batch.work {
@@ -99,11 +109,11 @@ impl Service {
         batch.work.len()
     }
 
-    fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.world.now_ms.get()
     }
 
-    fn pass(&self, ms: u64) {
+    pub(crate) fn pass(&self, ms: u64) {
         self.world.now_ms.set(self.now() + ms);
     }
 
@@ -125,7 +135,7 @@ impl Service {
     }
 
     /// Requests for a certificate so far.
-    fn requests(&self) -> usize {
+    pub(crate) fn requests(&self) -> usize {
         let sent = self.world.sent();
         let irs = sent.iter().filter(|der| body_type(der) == BodyType::Ir);
         irs.count()
@@ -141,7 +151,7 @@ impl Service {
         *self.world.ca.validity.borrow_mut() = [from.into(), to.into()];
     }
 
-    fn due(&self, id: &str) -> Option<u64> {
+    pub(crate) fn due(&self, id: &str) -> Option<u64> {
         self.world.stored_entry("task", id)?.envelope.due_ms
     }
 }
@@ -191,7 +201,7 @@ fn an_order_that_does_not_renew_is_left_alone() {
         renews: false,
         ..service.wish()
     };
-    let (order, _) = orders::create(&service.world, wish).expect("an order");
+    let (order, _) = orders::create(&service.world, wish, None).expect("an order");
     service.work();
     let order = service.get(&order.id);
     assert_eq!(order.state(), OrderState::Active);
@@ -330,21 +340,21 @@ fn the_same_wish_under_the_same_key_is_the_same_order() {
         key: Some("deploy-7".into()),
         ..service.wish()
     };
-    let (first, is_new) = orders::create(&service.world, wish.clone()).expect("an order");
+    let (first, is_new) = orders::create(&service.world, wish.clone(), None).expect("an order");
     assert!(is_new);
-    let (second, is_new) = orders::create(&service.world, wish.clone()).expect("the order");
+    let (second, is_new) = orders::create(&service.world, wish.clone(), None).expect("the order");
     assert_eq!((second.id, is_new), (first.id.clone(), false));
     let other = Wish {
         account: "test".into(),
         ..wish.clone()
     };
-    let refused = orders::create(&service.world, other).map(|(order, _)| order.id);
+    let refused = orders::create(&service.world, other, None).map(|(order, _)| order.id);
     assert_eq!(refused, Err(OrderError::KeyReused(first.id.clone())));
     let of_another = Wish {
         principal: "bob".into(),
         ..wish
     };
-    let (theirs, is_new) = orders::create(&service.world, of_another).expect("an order");
+    let (theirs, is_new) = orders::create(&service.world, of_another, None).expect("an order");
     assert!(is_new);
     assert_ne!(theirs.id, first.id);
 }
@@ -392,7 +402,7 @@ fn what_cannot_be_served_is_refused_and_nothing_is_stored() {
             "issuer: it is empty",
         ),
     ] {
-        match orders::create(&service.world, wish) {
+        match orders::create(&service.world, wish, None) {
             Err(OrderError::Invalid(why)) => assert!(why.starts_with(begin), "{why}"),
             other => panic!("{begin}: {other:?}"),
         }

@@ -240,6 +240,22 @@ impl World {
         store.get_mut(&key).expect("a record").body.truncate(1);
     }
 
+    /// Loses a record, as a store does that was restored or edited by hand.
+    pub(crate) fn lose(&self, kind: &str, id: &str) {
+        let key = (kind.to_owned(), id.to_owned());
+        self.store.borrow_mut().remove(&key).expect("a record");
+    }
+
+    /// Puts a record under another id.
+    pub(crate) fn rename(&self, kind: &str, from: &str, to: &str) {
+        let mut store = self.store.borrow_mut();
+        let mut entry = store
+            .remove(&(kind.to_owned(), from.to_owned()))
+            .expect("a record");
+        entry.envelope.id = to.into();
+        store.insert((kind.to_owned(), to.to_owned()), entry);
+    }
+
     /// Everything in the store, one after the other.
     pub(crate) fn stored(&self) -> Vec<u8> {
         let store = self.store.borrow();
@@ -341,6 +357,10 @@ impl World {
         waiting.sort_by_cached_key(|entry| (due(entry), entry.envelope.id.clone()));
         let mut claims = Claims::default();
         for entry in waiting {
+            let is_due = due(entry) <= Some(claim.now_ms);
+            if is_due && claim.excluded.contains(&entry.envelope.account) {
+                continue;
+            }
             if due(entry) > Some(claim.now_ms) || claims.claimed.len() == claim.limit as usize {
                 claims.next_due_ms = due(entry);
                 break;
@@ -452,15 +472,19 @@ impl Host for World {
     }
 
     fn list(&self, filter: Filter, cursor: Option<&str>, limit: u32) -> Result<Page, StorageError> {
-        assert!(cursor.is_none(), "one page is enough here");
         let store = self.store.borrow();
-        let of_kind = store.values().filter(|e| e.envelope.kind == filter.kind);
-        let of_kind =
-            of_kind.filter(|e| filter.state.as_ref().is_none_or(|s| *s == e.envelope.state));
-        Ok(Page {
-            entries: of_kind.take(limit as usize).cloned().collect(),
-            next: None,
-        })
+        let mut wanted = store.values().filter(|entry| {
+            entry.envelope.kind == filter.kind
+                && filter
+                    .state
+                    .as_ref()
+                    .is_none_or(|s| *s == entry.envelope.state)
+                && cursor.is_none_or(|cursor| &*entry.envelope.id > cursor)
+        });
+        let entries: Vec<_> = wanted.by_ref().take(limit as usize).cloned().collect();
+        let next = wanted.next().and(entries.last());
+        let next = next.map(|last| last.envelope.id.clone());
+        Ok(Page { entries, next })
     }
 
     fn exchange(

@@ -231,14 +231,6 @@ impl Check for RateLimit {
         }
         for (index, name) in self.ignoring.iter().enumerate() {
             let at = alloc::format!("ignoring[{index}]");
-            if self.enforcing.contains(name) {
-                found.report(
-                    &at,
-                    Problem::Conflict(
-                        "is also in enforcing, and so only learnt from: take it out of one",
-                    ),
-                );
-            }
             if principal::is_app(name) {
                 found.report(
                     &at,

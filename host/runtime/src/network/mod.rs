@@ -27,7 +27,7 @@ use crate::error::chain;
 use crate::wit::network::{NetworkError, Request, Response};
 use crate::{Network, limits};
 
-pub use tls::{Identity, TlsFile};
+pub use tls::{Identity, TlsFile, client as tls_client};
 
 /// The media type of a PKIMessage (RFC 9811, 3.3).
 const PKIXCMP: HeaderValue = HeaderValue::from_static("application/pkixcmp");

@@ -39,7 +39,7 @@ pub struct Identity {
 }
 
 /// A client that trusts these certificates, or else those of the machine.
-pub(crate) fn client(
+pub fn client(
     trusted: &[TlsFile],
     identity: Option<&Identity>,
 ) -> Result<ClientConfig, NetworkConfigError> {

@@ -125,13 +125,16 @@ impl Storage for MemoryStorage {
             claimed: Vec::new(),
             next_due_ms: None,
         };
+        let excluded: BTreeSet<&str> = claim.excluded.iter().map(String::as_str).collect();
         let mut bytes = 0;
         for (_, due_ms, id) in all {
             let key = (claim.kind.clone(), id.clone());
-            bytes += records
-                .entries
-                .get(&key)
-                .map_or(0, |it| it.entry.body.len());
+            let found = records.entries.get(&key).map(|it| &it.entry);
+            let account = found.map_or("", |entry| entry.envelope.account.as_str());
+            if *due_ms <= claim.now_ms && excluded.contains(account) {
+                continue;
+            }
+            bytes += found.map_or(0, |entry| entry.body.len());
             let full = bytes > limits::PAGE_BYTES && !ids.is_empty();
             if *due_ms > claim.now_ms || ids.len() == claim.limit as usize || full {
                 claims.next_due_ms = Some(*due_ms);
@@ -188,6 +191,18 @@ impl Storage for MemoryStorage {
             }
         }
         Ok(())
+    }
+
+    async fn count_state(&self, kind: &str, state: &str, limit: u32) -> Result<u32, StorageError> {
+        let records = self.lock();
+        let found = records
+            .entries
+            .range((kind.to_owned(), String::new())..)
+            .take_while(|((found, _), _)| found == kind)
+            .filter(|(_, record)| record.entry.envelope.state == state)
+            .take(limit as usize)
+            .count();
+        Ok(u32::try_from(found).unwrap_or(u32::MAX))
     }
 
     async fn count(&self, kind: &str, now_ms: u64, limit: u32) -> Result<(u32, u32), StorageError> {

@@ -6,6 +6,7 @@ mod check;
 mod conformance;
 #[cfg(test)]
 mod conformance_tests;
+mod copy;
 mod group;
 mod memory;
 mod open;

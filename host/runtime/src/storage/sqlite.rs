@@ -4,7 +4,7 @@
 //! the same time. What survives a death at any
 //! point is the last commit that returned, and perhaps the one that was about to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -76,7 +76,7 @@ impl SqliteStorage {
     }
 
     /// Runs `work` where it may block.
-    async fn read<R: Send + 'static>(
+    pub(super) async fn read<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<R> + Send + 'static,
     ) -> Result<R, StorageError> {
@@ -190,6 +190,19 @@ impl Storage for SqliteStorage {
         .await
     }
 
+    async fn count_state(&self, kind: &str, state: &str, limit: u32) -> Result<u32, StorageError> {
+        let (kind, state) = (kind.to_owned(), state.to_owned());
+        self.read(move |connection| {
+            connection
+                .prepare_cached(
+                    "SELECT count(*) FROM
+                        (SELECT 1 FROM record WHERE kind = ?1 AND state = ?2 LIMIT ?3)",
+                )?
+                .query_row(params![kind, state, limit], |row| row.get(0))
+        })
+        .await
+    }
+
     async fn count(&self, kind: &str, now_ms: u64, limit: u32) -> Result<(u32, u32), StorageError> {
         let kind = kind.to_owned();
         self.read(move |connection| {
@@ -238,7 +251,9 @@ fn take(transaction: &Connection, claim: &Claim) -> rusqlite::Result<Claims> {
         now_ms,
         until_ms,
         limit,
+        excluded,
     } = claim;
+    let excluded: BTreeSet<&[u8]> = excluded.iter().map(String::as_bytes).collect();
     let mut statement = transaction.prepare_cached(
         "SELECT * FROM record WHERE kind = ?1 AND claimable IS NOT NULL ORDER BY claimable, id",
     )?;
@@ -249,6 +264,12 @@ fn take(transaction: &Connection, claim: &Claim) -> rusqlite::Result<Claims> {
     // The one after the last tells when to come again.
     while let Some(row) = rows.next()? {
         let at_ms = from_sql(row.get("claimable")?);
+        if at_ms <= *now_ms
+            && !excluded.is_empty()
+            && excluded.contains(row.get_ref("account")?.as_bytes()?)
+        {
+            continue;
+        }
         bytes += row.get_ref("body")?.as_blob().map_or(0, <[u8]>::len);
         let full = due.len() == *limit as usize || (bytes > limits::PAGE_BYTES && !due.is_empty());
         if at_ms > *now_ms || full {

@@ -320,6 +320,7 @@ async fn a_store_of_the_first_format_is_read_and_brought_up_to_date() {
         now_ms: 50,
         until_ms: 60,
         limit: 10,
+        excluded: Vec::new(),
     };
     let claims = store.claim_due(claim).await.unwrap();
     let [claimed] = &claims.claimed[..] else {

@@ -25,9 +25,9 @@ pub(crate) struct Reader;
 #[derive(Debug)]
 pub(crate) struct Writer(pub(crate) String);
 
-/// Who may replay dead letters.
+/// Who may replay dead letters, hydrate, end by force and set limits: the principal.
 #[derive(Debug)]
-pub(crate) struct Admin;
+pub(crate) struct Admin(pub(crate) String);
 
 impl FromRequestParts<Arc<Api>> for Reader {
     type Rejection = Problem;
@@ -49,7 +49,7 @@ impl FromRequestParts<Arc<Api>> for Admin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        api.callers.who(parts, Right::Admin).map(|_| Admin)
+        api.callers.who(parts, Right::Admin).map(Admin)
     }
 }
 
@@ -78,6 +78,16 @@ impl Callers {
             format!("{principal} does not have the right {right:?}"),
             format!("let the operator add {right:?} to the rights in the configuration"),
         ))
+    }
+
+    /// The name of a caller that proved it, by a token or a certificate.
+    pub(crate) fn proved(&self, parts: &Parts) -> Option<String> {
+        let has_no_credentials = self.tokens.is_empty() && self.client_rights.is_empty();
+        match has_no_credentials {
+            // Whoever reaches the port has proved nothing.
+            true => None,
+            false => self.known(parts).ok().map(|(principal, _)| principal),
+        }
     }
 
     fn known(&self, parts: &Parts) -> Result<(String, Vec<Right>), Problem> {
@@ -111,6 +121,19 @@ impl Callers {
                     Kind::Forbidden,
                     format!("the Host header says {host:?}, which is not this machine"),
                     "call the service by 127.0.0.1, [::1] or localhost",
+                ));
+            }
+            // Nor may a page from elsewhere send what a browser sends without asking.
+            let origin = parts.headers.get(header::ORIGIN);
+            let foreign = origin.filter(|origin| {
+                let own = [format!("http://{host}"), format!("https://{host}")];
+                !own.iter().any(|own| origin.as_bytes() == own.as_bytes())
+            });
+            if let Some(origin) = foreign {
+                return Err(Problem::new(
+                    Kind::Forbidden,
+                    format!("the request comes from a page at {origin:?}"),
+                    "use the page of the service itself, or a command",
                 ));
             }
             let all = vec![Right::Read, Right::Write, Right::Admin];

@@ -3,16 +3,21 @@
 mod caller;
 mod model;
 mod orders;
+mod overview;
+mod page;
 mod probes;
 mod problem;
+mod rate_limit;
 mod read;
+mod shards;
 mod tasks;
+mod zombies;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
-use abide_host::{Enroller, Orders, Schedule, Storage};
+use abide_host::{Enroller, Orders, Schedule, Storage, Zombies};
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -24,25 +29,38 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use caller::Callers;
-pub(crate) use problem::{Kind, Problem};
+pub(crate) use problem::{Kind, Problem, unavailable};
 
+use crate::admission::{Gatekeeper, Limits, Overrides};
 use crate::limits;
 use crate::metrics::{self, Metrics};
+use crate::routes::Routes;
+use crate::shards::Shards;
 
 /// What every request needs.
 pub(crate) struct Api {
     pub(crate) enroller: Enroller,
     pub(crate) orders: Orders,
     pub(crate) schedule: Schedule,
+    pub(crate) zombies: Zombies,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) policies: Arc<str>,
     pub(crate) issuers: BTreeSet<String>,
     pub(crate) callers: Callers,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) wake: Arc<Notify>,
-    /// When the orders were last counted for the metrics.
-    pub(crate) counted: Mutex<Option<Instant>>,
     pub(crate) delivers: bool,
+    /// The name of this worker.
+    pub(crate) worker: String,
+    pub(crate) gatekeeper: Gatekeeper,
+    /// Absent where requests are not limited.
+    pub(crate) limits: Option<Limits>,
+    pub(crate) overrides: Arc<Overrides>,
+    /// Whether a principal that is in no list is only learnt from, by the configuration.
+    pub(crate) learning: bool,
+    pub(crate) routes: Arc<Routes>,
+    /// Absent where accounts are not divided.
+    pub(crate) shards: Option<Arc<Shards>>,
 }
 
 #[derive(OpenApi)]
@@ -83,6 +101,22 @@ fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(tasks::tasks))
         .routes(routes!(tasks::dead_letters))
         .routes(routes!(tasks::replay))
+        .routes(routes!(zombies::list))
+        .routes(routes!(zombies::hydrate))
+        .routes(routes!(zombies::force_cancel))
+        .routes(routes!(overview::overview))
+        .routes(routes!(shards::workers))
+        .routes(routes!(shards::owner))
+        .routes(routes!(rate_limit::settings))
+        .routes(routes!(
+            rate_limit::set_learning,
+            rate_limit::unset_learning
+        ))
+        .routes(routes!(
+            rate_limit::principal,
+            rate_limit::set_principal,
+            rate_limit::unset_principal
+        ))
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))
         .routes(routes!(probes::metrics))
@@ -90,14 +124,17 @@ fn routes() -> OpenApiRouter<Arc<Api>> {
 
 /// The OpenAPI document.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    routes().split_for_parts().1
+    rate_limit::documented(routes().split_for_parts().1)
 }
 
 /// All routes.
 pub(crate) fn router(api: Arc<Api>) -> Router {
     let (router, document) = routes().split_for_parts();
-    let document = document.to_json().unwrap_or_default();
+    let document = rate_limit::documented(document)
+        .to_json()
+        .unwrap_or_default();
     router
+        .merge(page::routes())
         .route(
             "/openapi.json",
             axum::routing::get(|| async move {
@@ -107,6 +144,10 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         )
         .fallback(nowhere)
         .method_not_allowed_fallback(not_so)
+        .layer(axum::middleware::from_fn_with_state(
+            api.clone(),
+            rate_limit::limited,
+        ))
         .layer(axum::middleware::from_fn_with_state(api.clone(), watch))
         .with_state(api)
 }

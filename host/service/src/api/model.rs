@@ -1,6 +1,8 @@
 //! What goes over the wire. Times are RFC 3339 in UTC, names are in snake case.
 
+use abide_host::wit::admission;
 use abide_host::wit::orders::{Explanation, Order, Request};
+use abide_host::wit::placement::Considered;
 use abide_host::wit::schedule::Task;
 use abide_host::wit::transactions::{Failure, HistoryEntry, Transaction};
 use base64ct::{Base64, Encoding};
@@ -50,6 +52,20 @@ pub(crate) struct NewOrder {
     pub rotate: Option<bool>,
     /// Whether the certificate is renewed before it ends; true when absent.
     pub renews: Option<bool>,
+    /// Whether a person waits for it; false when absent. Quality of service minds it.
+    pub by_hand: Option<bool>,
+    /// How much it matters to quality of service; medium when absent.
+    pub criticality: Option<Criticality>,
+}
+
+/// How much an order matters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Criticality {
+    Low,
+    #[default]
+    Medium,
+    High,
 }
 
 /// A kind of key.
@@ -276,6 +292,25 @@ pub(crate) struct ExplanationView {
     pub steps: Vec<StepView>,
     /// The attempts that follow for as long as each of them fails.
     pub forecast: Vec<ForecastView>,
+    /// The endpoints of the issuer as a new transaction would consider them, where there are
+    /// several: the first that matches is taken.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub endpoints: Vec<EndpointView>,
+}
+
+/// An endpoint that is considered.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EndpointView {
+    /// Its URL.
+    pub url: String,
+    /// Its entry in the configuration.
+    pub entry: String,
+    /// The highest is considered first.
+    pub priority: i32,
+    /// Whether it is for this order.
+    pub matches: bool,
+    /// Why, or why not.
+    pub why: String,
 }
 
 /// One rule.
@@ -417,6 +452,16 @@ impl From<KeyKind> for abide_host::wit::keys::KeyKind {
             KeyKind::Rsa3072 => Self::Rsa3072,
             KeyKind::Rsa4096 => Self::Rsa4096,
             KeyKind::Ed25519 => Self::Ed25519,
+        }
+    }
+}
+
+impl From<Criticality> for admission::Criticality {
+    fn from(criticality: Criticality) -> Self {
+        match criticality {
+            Criticality::Low => Self::Low,
+            Criticality::Medium => Self::Medium,
+            Criticality::High => Self::High,
         }
     }
 }
@@ -580,7 +625,11 @@ impl From<Transaction> for TransactionView {
 }
 
 impl ExplanationView {
-    pub(crate) fn new(order: &Order, explanation: Explanation) -> Self {
+    pub(crate) fn new(
+        order: &Order,
+        explanation: Explanation,
+        considered: Vec<Considered>,
+    ) -> Self {
         ExplanationView {
             order: order.id.clone(),
             next_attempt_at: order.next_attempt_ms.map(when::utc),
@@ -599,6 +648,16 @@ impl ExplanationView {
                 .map(|(earliest, latest)| ForecastView {
                     earliest: when::utc(earliest),
                     latest: when::utc(latest),
+                })
+                .collect(),
+            endpoints: considered
+                .into_iter()
+                .map(|entry| EndpointView {
+                    url: entry.url,
+                    entry: entry.entry,
+                    priority: entry.priority,
+                    matches: entry.matches,
+                    why: entry.why,
                 })
                 .collect(),
         }

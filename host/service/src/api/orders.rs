@@ -16,6 +16,7 @@ use super::model::{
 };
 use super::problem::{Kind, Problem, Refusals};
 use super::read::{self, Json, MaybeJson, Query};
+use crate::admission::Arriving;
 use crate::delivery::Delivery;
 use crate::input::{names, pem};
 use crate::{limits, when};
@@ -54,8 +55,12 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Json(order): Json<NewOrder>,
 ) -> Result<Response, Problem> {
+    let arriving = Arriving {
+        by_hand: order.by_hand.unwrap_or(false),
+        criticality: order.criticality.unwrap_or_default().into(),
+    };
     let wish = wish(&api, principal, &headers, order)?;
-    let (order, new) = api.orders.create(&wish).await?;
+    let (order, new) = api.gatekeeper.create(&wish, arriving).await?;
     let status = match new {
         true => {
             api.wake.notify_one();
@@ -265,7 +270,12 @@ pub(crate) async fn explain(
     let until_ms = when::now_ms().saturating_add(hours * HOUR_MS);
     let order: Order = api.orders.get(&id).await?;
     let explanation = api.orders.explain(&id, &api.policies, until_ms).await?;
-    Ok(axum::Json(ExplanationView::new(&order, explanation)))
+    let considered = api.routes.explain(&order.wish).await?;
+    Ok(axum::Json(ExplanationView::new(
+        &order,
+        explanation,
+        considered,
+    )))
 }
 
 /// From the body to a wish; everything that can be known to be wrong is found here.

@@ -1,19 +1,20 @@
 //! What orchestrators and Prometheus ask. None of it needs a caller: it names nobody.
 
-use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use abide_host::wit::storage::Filter;
+use abide_host::wit::storage::StorageError;
 use axum::Json;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 
 use super::Api;
 use super::model::Health;
 use super::problem::{Problem, unavailable};
-use crate::metrics::{self, State as Label};
-use crate::{limits, words};
+use crate::exposition::Form;
+use crate::metrics::State as Label;
+use crate::{limits, when, words};
 
 /// The family of orders in the store.
 const ORDERS: &str = "standing-order";
@@ -49,64 +50,41 @@ pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, 
 #[utoipa::path(
     get,
     path = "/metrics",
-    responses((status = 200, description = "The text format of OpenMetrics", body = String,
-               content_type = "application/openmetrics-text"))
+    responses((status = 200, description = "The text format of Prometheus, or OpenMetrics for \
+                                            who accepts it", content(
+        (String = "text/plain"),
+        (String = "application/openmetrics-text"),
+    )))
 )]
-pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Response {
-    if is_old(&api) {
-        count_orders(&api).await;
-    }
-    let media_type = [(header::CONTENT_TYPE, metrics::MEDIA_TYPE)];
-    (media_type, api.metrics.text()).into_response()
-}
-
-/// Whether the orders are to be counted again; whoever is told so does it.
-fn is_old(api: &Api) -> bool {
-    let mut counted = api.counted.lock().unwrap_or_else(PoisonError::into_inner);
-    if counted.is_some_and(|counted| counted.elapsed() < limits::COUNT_AGE) {
-        return false;
-    }
-    *counted = Some(Instant::now());
-    true
-}
-
-/// Counts orders by their states. A store has no count of them, so that this reads them all, up
-/// to a bound; when it fails, the last count stands.
-async fn count_orders(api: &Api) {
-    let mut counts = words::STATES.map(|state| (words::state(state), 0i64));
-    let mut cursor = None;
-    let mut total = 0;
-    loop {
-        let filter = Filter {
-            kind: ORDERS.to_owned(),
-            owner: None,
-            account: None,
-            state: None,
-        };
-        let Ok(page) = api.storage.list(filter, cursor, limits::MOST_PAGE).await else {
-            return;
-        };
-        for entry in &page.entries {
-            for (state, count) in &mut counts {
-                *count += i64::from(*state == entry.envelope.state);
-            }
-        }
-        total += page.entries.len();
-        if total > limits::COUNTED_ORDERS {
-            api.metrics.orders.clear();
-            api.metrics.orders_uncounted.set(1);
-            return;
-        }
-        match page.next {
-            Some(next) => cursor = Some(next),
-            None => break,
-        }
-    }
-    api.metrics.orders_uncounted.set(0);
-    for (state, count) in counts {
+pub(crate) async fn metrics(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
+    // When the store does not answer, the last counts stand.
+    for (state, count) in orders_by_state(&api).await.unwrap_or_default() {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
         api.metrics
             .orders
             .get_or_create(&Label { state })
             .set(count);
     }
+    let tasks = api.storage.count("task", when::now_ms(), limits::COUNTED);
+    if let Ok((total, due)) = tasks.await {
+        api.metrics.tasks.set(total.into());
+        api.metrics.tasks_due.set(due.into());
+    }
+    let accept = headers.get(header::ACCEPT);
+    let form = Form::wanted(accept.and_then(|accept| accept.to_str().ok()));
+    let media_type = [(header::CONTENT_TYPE, form.media_type())];
+    (media_type, api.metrics.text(form)).into_response()
+}
+
+/// Orders by state, up to a bound for each.
+pub(super) async fn orders_by_state(
+    api: &Api,
+) -> Result<BTreeMap<&'static str, u64>, StorageError> {
+    let mut counts = BTreeMap::new();
+    for state in words::STATES {
+        let word = words::state(state);
+        let count = api.storage.count_state(ORDERS, word, limits::COUNTED);
+        counts.insert(word, count.await?.into());
+    }
+    Ok(counts)
 }

@@ -42,6 +42,7 @@ pub(crate) enum Kind {
     TooLarge,
     MediaType,
     Invalid,
+    TooMany,
     Internal,
     Busy,
     Unavailable,
@@ -96,6 +97,11 @@ impl Kind {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "invalid",
                 "The request cannot be served as it is",
+            ),
+            Kind::TooMany => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "too-many",
+                "The caller has no request left",
             ),
             Kind::Internal => (
                 StatusCode::INTERNAL_SERVER_ERROR,
@@ -264,6 +270,9 @@ pub(crate) enum Refusals {
     /// The caller may not do this
     #[response(status = 403, content_type = "application/problem+json")]
     Forbidden(Problem),
+    /// The caller has no request left; `Retry-After` says when it will
+    #[response(status = 429, content_type = "application/problem+json")]
+    TooMany(Problem),
     /// abide failed
     #[response(status = 500, content_type = "application/problem+json")]
     Internal(Problem),

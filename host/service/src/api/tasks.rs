@@ -115,7 +115,7 @@ pub(crate) async fn dead_letters(
 )]
 pub(crate) async fn replay(
     State(api): State<Arc<Api>>,
-    _: Admin,
+    Admin(_): Admin,
     Path(order): Path<String>,
 ) -> Result<Json<TaskView>, Problem> {
     read::id(&order, "dead letter")?;

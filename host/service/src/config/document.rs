@@ -23,7 +23,7 @@ pub struct Mistake {
 
 impl Mistake {
     /// Something about the file as a whole.
-    pub(super) fn of_file(file: &str, problem: String) -> Self {
+    pub fn of_file(file: &str, problem: String) -> Self {
         Mistake {
             file: file.to_owned(),
             line: 0,
@@ -33,8 +33,8 @@ impl Mistake {
         }
     }
 
-    /// For sorting.
-    pub(super) fn place(&self) -> (usize, usize) {
+    /// Line and column, for sorting.
+    pub fn place(&self) -> (usize, usize) {
         (self.line, self.column)
     }
 
@@ -70,7 +70,7 @@ enum Node {
 
 /// A file that was read.
 #[derive(Debug)]
-pub(super) struct Document {
+pub struct Document {
     name: String,
     text: String,
     json: Value,
@@ -87,7 +87,7 @@ pub(super) enum Token {
 
 impl Document {
     /// Reads TOML, and says where it is none.
-    pub(super) fn parse(name: &str, text: &str) -> (Document, Vec<Mistake>) {
+    pub fn parse(name: &str, text: &str) -> (Document, Vec<Mistake>) {
         let (table, errors) = DeTable::parse_recoverable(text);
         let mut document = Document {
             name: name.to_owned(),
@@ -116,18 +116,18 @@ impl Document {
     }
 
     /// Whether all of it is TOML.
-    pub(super) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.whole
     }
 
     /// The whole as JSON.
-    pub(super) fn json(&self) -> &Value {
+    pub fn json(&self) -> &Value {
         &self.json
     }
 
     /// A mistake with the field of this path: `a.b[2].c`. If there is no such field, because it
     /// has its default, the place is that of the nearest one around it.
-    pub(super) fn mistake(&self, path: &str, problem: String) -> Mistake {
+    pub fn mistake(&self, path: &str, problem: String) -> Mistake {
         self.mistake_at(&tokens(path), problem)
     }
 

@@ -3,7 +3,6 @@
 use boon::{Compiler, ErrorKind, InstanceToken, Schemas, ValidationError};
 use serde_json::Value;
 
-use super::SCHEMA;
 use super::document::{Document, Mistake, Token};
 
 /// The place of the schema in itself.
@@ -12,13 +11,13 @@ const ID: &str = "urn:abide:schema:config";
 /// How alike two words must be for one to be meant by the other (Jaro-Winkler).
 const ALIKE: f64 = 0.8;
 
-/// Everything in which a document is not what the schema wants.
-pub(super) fn against_schema(document: &Document) -> Vec<Mistake> {
+/// Everything in which a document is not what a JSON schema (draft 2020-12) wants.
+pub fn against_schema(document: &Document, schema: &str) -> Vec<Mistake> {
     let ours = |what: &dyn std::fmt::Display| {
         let text = format!("abide's own schema cannot be used ({what}); please report it");
         vec![document.mistake("", text)]
     };
-    let schema: Value = match serde_json::from_str(SCHEMA) {
+    let schema: Value = match serde_json::from_str(schema) {
         Ok(schema) => schema,
         Err(error) => return ours(&error),
     };

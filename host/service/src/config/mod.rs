@@ -5,10 +5,13 @@
 //! policies that contradict themselves by the component.
 
 mod document;
+mod import;
 mod judge;
 mod sections;
 
-pub use document::Mistake;
+pub use document::{Document, Mistake};
+pub use import::{ImportError, import};
+pub use judge::against_schema;
 pub use sections::{
     Allow, Command, Config, Delivery, Issuer, Mac, Right, ServiceSection, Store, Tls, Token,
 };
@@ -20,7 +23,6 @@ use serde_json::{Map, Value};
 
 use crate::limits;
 use crate::material::{self, Material};
-use document::Document;
 
 /// The JSON schema of the configuration (draft 2020-12).
 pub const SCHEMA: &str = include_str!("../../../../docs/abide.schema.json");
@@ -42,6 +44,7 @@ pub struct Draft {
     config: Config,
     material: Material,
     mistakes: Vec<Mistake>,
+    warnings: Vec<Mistake>,
 }
 
 impl Draft {
@@ -64,7 +67,7 @@ impl Draft {
     pub async fn parse(name: &str, folder: PathBuf, text: &str) -> Draft {
         let (document, mut mistakes) = Document::parse(name, text);
         if document.is_whole() {
-            mistakes = judge::against_schema(&document);
+            mistakes = judge::against_schema(&document, SCHEMA);
         }
         // What stands beside a broken line may be missing for that reason alone.
         let readable = match document.is_whole() {
@@ -81,6 +84,7 @@ impl Draft {
             config,
             material,
             mistakes,
+            warnings: Vec::new(),
         }
     }
 
@@ -101,7 +105,65 @@ impl Draft {
             let found = self.document.mistake(&mistake.path, mistake.problem);
             self.mistakes.push(found);
         }
+        self.check_lists();
+        self.check_endpoints(gate).await
+    }
+
+    /// Who is in both lists of a limit is only learnt from, as the document of the lists has it.
+    fn check_lists(&mut self) {
+        for section in ["rate_limit", "outgoing"] {
+            let list = |name: &str| self.document.json()[section][name].as_array();
+            let enforcing = list("enforcing").map(Vec::as_slice).unwrap_or_default();
+            let ignoring = list("ignoring").into_iter().flatten().enumerate();
+            for (index, name) in ignoring.filter(|(_, name)| enforcing.contains(name)) {
+                let problem = format!(
+                    "{name} is also in enforcing, and so only learnt from: take it out of one"
+                );
+                let at = format!("{section}.ignoring[{index}]");
+                self.warnings.push(self.document.mistake(&at, problem));
+            }
+        }
+    }
+
+    /// Lets the component judge the endpoints of each issuer. What is allowed but hardly meant is
+    /// a warning.
+    async fn check_endpoints(&mut self, gate: &Gate) -> Result<(), HostError> {
+        for (name, issuer) in &self.config.issuers {
+            let Some(routing) = material::routing(issuer) else {
+                continue;
+            };
+            let at = |path: &str| {
+                let dot = if path.is_empty() { "" } else { "." };
+                format!("issuers.{name}{dot}{path}")
+            };
+            match gate.router(&routing).await? {
+                Err(mistakes) => {
+                    for mistake in mistakes {
+                        let found = self.document.mistake(&at(&mistake.path), mistake.problem);
+                        self.mistakes.push(found);
+                    }
+                }
+                Ok(router) => {
+                    for finding in router.lint().await? {
+                        let found = self.document.mistake(&at(&finding.path), finding.problem);
+                        self.warnings.push(found);
+                    }
+                }
+            }
+        }
+        self.warnings.sort_by_key(Mistake::place);
         Ok(())
+    }
+
+    /// What is allowed but hardly meant, in the order of the file.
+    pub fn warnings(&self) -> &[Mistake] {
+        &self.warnings
+    }
+
+    /// The routing of an issuer with several endpoints, as JSON for [`Gate::router`], whatever is
+    /// wrong elsewhere.
+    pub fn routing(&self, issuer: &str) -> Option<String> {
+        material::routing(self.config.issuers.get(issuer)?)
     }
 
     /// What was found, in the order of the file.
@@ -129,7 +191,8 @@ impl Draft {
     }
 }
 
-fn read_text(path: &Path) -> Result<String, String> {
+/// The text of a configuration file, or why it cannot be one.
+pub fn read_text(path: &Path) -> Result<String, String> {
     let bytes = std::fs::read(path)
         .map_err(|error| format!("cannot be read ({error}); name a file by --config FILE"))?;
     if bytes.len() > limits::CONFIG_FILE {

@@ -127,6 +127,8 @@ pub struct Token {
 )]
 pub struct Issuer {
     pub server: String,
+    pub endpoints: Vec<Value>,
+    pub dynamic_endpoints: BTreeMap<String, String>,
     pub cmd: Command,
     pub updates: bool,
     pub recipient: String,
@@ -162,6 +164,8 @@ impl Default for Issuer {
     fn default() -> Self {
         Issuer {
             server: String::new(),
+            endpoints: Vec::new(),
+            dynamic_endpoints: BTreeMap::new(),
             cmd: Command::Ir,
             updates: false,
             recipient: String::new(),

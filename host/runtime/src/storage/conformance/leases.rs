@@ -50,6 +50,7 @@ async fn claim(store: &Store, holder: &str, now_ms: u64, limit: u32) -> Claims {
         now_ms,
         until_ms: now_ms + MINUTE,
         limit,
+        excluded: Vec::new(),
     };
     store.claim_due(claim).await.unwrap()
 }
@@ -252,6 +253,75 @@ pub(crate) async fn records_are_counted(store: Store) {
     );
     assert_eq!(store.count("thing", 9, 5).await, Ok((5, 5)));
     assert_eq!(store.count("nothing", 9, 5).await, Ok((0, 0)));
+}
+
+pub(crate) async fn records_are_counted_by_state(store: Store) {
+    // Longer than what an index holds of it, and alike until then.
+    let long = |end: &str| format!("{}{end}", "s".repeat(200));
+    let of = |id: &str, state: &str| {
+        let mut change = due(id, 1, None);
+        if let Change::Put(put) = &mut change {
+            put.envelope.state = state.to_owned();
+        }
+        change
+    };
+    let (x, y) = (long("x"), long("y"));
+    let changes = vec![of("a", "A"), of("b", "A"), of("c", "B"), of("d", &x)];
+    store.commit(changes).await.unwrap();
+    assert_eq!(store.count_state("thing", "A", 100).await, Ok(2));
+    assert_eq!(store.count_state("thing", "A", 1).await, Ok(1));
+    assert_eq!(store.count_state("thing", "C", 100).await, Ok(0));
+    assert_eq!(store.count_state("nothing", "A", 100).await, Ok(0));
+    assert_eq!(store.count_state("thing", &x, 100).await, Ok(1));
+    assert_eq!(store.count_state("thing", &y, 100).await, Ok(0));
+    claim(&store, "w", 1, 1).await;
+    assert_eq!(
+        store.count_state("thing", "A", 100).await,
+        Ok(2),
+        "held or not"
+    );
+}
+
+pub(crate) async fn excluded_accounts_are_left_out(store: Store) {
+    let of = |id: &str, account: &str, at: u64| {
+        let mut change = due(id, at, None);
+        if let Change::Put(put) = &mut change {
+            put.envelope.account = account.to_owned();
+        }
+        change
+    };
+    let changes = vec![
+        of("a", "theirs", 1),
+        of("b", "mine", 2),
+        of("c", "", 3),
+        of("d", "others", 4),
+        of("e", "mine", 5),
+        of("f", "theirs", 90),
+    ];
+    store.commit(changes).await.unwrap();
+    let claim = |excluded: &[&str], limit| {
+        store.claim_due(Claim {
+            kind: "thing".to_owned(),
+            holder: "w".to_owned(),
+            now_ms: 10,
+            until_ms: 10 + MINUTE,
+            limit,
+            excluded: excluded.iter().map(|&account| account.to_owned()).collect(),
+        })
+    };
+    let first = claim(&["theirs", "others"], 2).await.unwrap();
+    assert_eq!(ids(&first), ["b", "c"], "the longest due of the others");
+    assert_eq!(
+        first.next_due_ms,
+        Some(5),
+        "what is due of excluded ones is not waited for"
+    );
+    let second = claim(&["theirs", "others", ""], 100).await.unwrap();
+    assert_eq!(ids(&second), ["e"]);
+    let entry = store.get("thing", "a").await.unwrap().unwrap();
+    assert_eq!(entry.lease, None, "nobody touched it");
+    let rest = claim(&[], 100).await.unwrap();
+    assert_eq!((ids(&rest), rest.next_due_ms), (vec!["a", "d"], Some(90)));
 }
 
 pub(crate) async fn of_many_workers_each_record_has_one(store: Store) {

@@ -35,6 +35,8 @@ macro_rules! every_promise {
             leases::a_leased_record_is_written_under_its_guard_only
             leases::leases_are_prolonged_and_released
             leases::records_are_counted
+            leases::records_are_counted_by_state
+            leases::excluded_accounts_are_left_out
             leases::of_many_workers_each_record_has_one
         }
     };

@@ -249,6 +249,24 @@ impl Storage for PostgresStorage {
         self.run(|session| write::release(session, leases)).await
     }
 
+    async fn count_state(&self, kind: &str, state: &str, limit: u32) -> Result<u32, StorageError> {
+        let sql = "SELECT count(*) FROM
+            (SELECT FROM abide.record WHERE kind = $1 AND state = $2
+             AND substring(state FROM 1 FOR 128) = substring($2 FROM 1 FOR 128) LIMIT $3) AS found";
+        self.run(|session| async move {
+            let statement = session.prepare_cached(sql).await?;
+            let row = session
+                .query_one(
+                    &statement,
+                    &[&kind.as_bytes(), &state.as_bytes(), &i64::from(limit)],
+                )
+                .await?;
+            session.settle();
+            Ok(u32::try_from(row.try_get::<_, i64>(0)?).unwrap_or(u32::MAX))
+        })
+        .await
+    }
+
     async fn count(&self, kind: &str, now_ms: u64, limit: u32) -> Result<(u32, u32), StorageError> {
         let sql = "SELECT
             (SELECT count(*) FROM

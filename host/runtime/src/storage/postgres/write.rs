@@ -51,6 +51,7 @@ const DUE: &str = "
         FROM (
             SELECT * FROM abide.record
             WHERE kind = $1 AND claimable <= $2
+                AND account NOT IN (SELECT unnest($5::bytea[]))
             ORDER BY claimable, id
             LIMIT $3
             FOR UPDATE SKIP LOCKED
@@ -71,6 +72,7 @@ const NEXT: &str = "
     SELECT claimable FROM abide.record
     WHERE kind = $1 AND claimable IS NOT NULL
         AND (lease_token IS NULL OR lease_token < $2 OR lease_holder <> $3 OR lease_until <> $4)
+        AND (claimable > $5 OR account NOT IN (SELECT unnest($6::bytea[])))
     ORDER BY claimable, id
     LIMIT 1";
 
@@ -264,13 +266,14 @@ pub(super) async fn claim(session: Session, claim: &Claim) -> Result<Claims, Fai
     let (kind, holder) = (claim.kind.as_bytes(), claim.holder.as_bytes());
     let (now, until) = (to_sql(claim.now_ms), to_sql(claim.until_ms));
     let limit = i64::from(claim.limit);
+    let excluded: Vec<&[u8]> = claim.excluded.iter().map(String::as_bytes).collect();
     let bytes = i64::try_from(PAGE_BYTES).unwrap_or(i64::MAX);
     let due = session.prepare_cached(DUE).await?;
     let mark = session.prepare_cached(MARK).await?;
     let next = session.prepare_cached(NEXT).await?;
     let (begun, rows) = join(
         session.batch_execute("BEGIN"),
-        session.query(&due, &[&kind, &now, &limit, &bytes]),
+        session.query(&due, &[&kind, &now, &limit, &bytes, &excluded]),
     )
     .await;
     begun?;
@@ -304,7 +307,7 @@ pub(super) async fn claim(session: Session, claim: &Claim) -> Result<Claims, Fai
     let first = tokens.first().copied().unwrap_or(i64::MAX);
     let (marked, next, done) = join3(
         session.execute(&mark, &[&holder, &until, &numbers, &tokens, &lost]),
-        session.query_opt(&next, &[&kind, &first, &holder, &until]),
+        session.query_opt(&next, &[&kind, &first, &holder, &until, &now, &excluded]),
         session.batch_execute("COMMIT"),
     )
     .await;
