@@ -36,13 +36,16 @@ fn promtool(folder: &Path) -> Result<()> {
     }
     step("fetching promtool");
     empty(folder)?;
-    run(Command::new("apt-get").current_dir(folder).args([
-        "-qq",
-        "-o",
-        "APT::Sandbox::User=root",
-        "download",
-        wanted,
-    ]))?;
+    let mut download = Command::new("apt-get");
+    download
+        .current_dir(folder)
+        .args(["-qq", "-o", "APT::Sandbox::User=root"])
+        .args(["download", wanted]);
+    // A machine that has never looked knows of no package.
+    if !succeeds(&mut download) {
+        run(Command::new("apt-get").args(["-qq", "update"]))?;
+        run(&mut download)?;
+    }
     let package = fs::read_dir(folder)?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.extension().is_some_and(|is| is == "deb"))
