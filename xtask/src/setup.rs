@@ -32,7 +32,7 @@ const DATABASE: &str = "postgresql";
 const NO_CLUSTER: &str = "/etc/postgresql-common/createcluster.d/only-for-tests.conf";
 
 /// The peers of the tests.
-const PACKAGES: [Package; 8] = [
+const PACKAGES: [Package; 9] = [
     Package {
         name: "openssl",
         sign: ("openssl", "version"),
@@ -52,6 +52,11 @@ const PACKAGES: [Package; 8] = [
     Package {
         name: "libbcpkix-java",
         sign: ("ls", "/usr/share/java/bcpkix.jar"),
+    },
+    Package {
+        // Nothing of it runs; it judges the unit.
+        name: "systemd",
+        sign: ("systemd-analyze", "--version"),
     },
     Package {
         name: "redis-server",
